@@ -1,0 +1,105 @@
+# build    a virtual environment with pykafkad in place; C is compiled again when it changes
+# run      serve; ARGS="--port 0 --ephemeral"
+# test     all of: check, unit, net, simulation, golden, bench's smoke, compat, differential, asan (short)
+# check    style, types, layers, formats, generated files; changes nothing (format: changes them)
+# bench    the same work on pykafkad and on Apache Kafka, side by side; BENCH_ARGS=
+# asan     golden data and ASAN_SECONDS of mutated input under the address and undefined-behaviour sanitizers
+# tox      unit tests of the installed package on the newest Python that is here; TOX_ARGS="-e py311,py312,py313"
+# clean    what the others made
+#
+# PYTHON chooses the interpreter of a new environment: by default the newest from 3.11 on that runs here.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := build
+.DELETE_ON_ERROR:
+
+VENV ?= .venv
+BIN := $(VENV)/bin
+USABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3; do \
+    if $$python -c '$(USABLE)' 2>/dev/null; then echo $$python; break; fi; done)
+PYTEST := $(BIN)/python -m pytest -v
+PIP := $(BIN)/python -m pip --disable-pip-version-check -q
+ASAN_SECONDS ?= 600
+ASAN_SHORT_SECONDS ?= 60
+
+EXT_SOURCES := $(wildcard ext/*.pyx ext/*.pxi ext/*.pxd ext/c/*.c ext/c/*.h)
+C_SOURCES := $(wildcard ext/c/*.c ext/c/*.h bench/*.c)
+STYLED := pykafkad tests compat_tests bench protocol tools setup.py conftest.py
+
+.PHONY: build run test check format unit compat bench bench-smoke asan tox clean
+
+build: $(VENV)/.installed $(VENV)/.compiled
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "no Python from 3.11 on is on the PATH; name one with PYTHON=" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --upgrade pip
+
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(PIP) install $$($(BIN)/python tools/requirements.py build)
+	$(PIP) install --no-build-isolation --editable .
+	touch $@
+
+$(VENV)/.compiled: setup.py $(EXT_SOURCES) | $(VENV)/.installed
+	$(BIN)/python setup.py -q build_ext --inplace
+	touch $@
+
+$(VENV)/.check: pyproject.toml | $(BIN)/python
+	$(PIP) install $$($(BIN)/python tools/requirements.py check test compat)
+	touch $@
+
+run: build
+	@exec $(BIN)/pykafkad start $(ARGS)
+
+test: build $(VENV)/.check
+	$(MAKE) check
+	$(MAKE) unit
+	$(MAKE) bench-smoke
+	$(MAKE) compat
+	$(MAKE) asan ASAN_SECONDS=$(ASAN_SHORT_SECONDS)
+
+check: build $(VENV)/.check
+	$(BIN)/ruff check --no-cache $(STYLED)
+	$(BIN)/ruff format --no-cache --check $(STYLED)
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
+	$(BIN)/python protocol/check.py
+	$(BIN)/python tools/api_table.py --check
+
+format: build $(VENV)/.check
+	$(BIN)/ruff check --no-cache --fix $(STYLED)
+	$(BIN)/ruff format --no-cache $(STYLED)
+	$(BIN)/clang-format -i $(C_SOURCES)
+	$(BIN)/python tools/api_table.py
+
+unit: build $(VENV)/.check
+	$(PYTEST) tests
+
+# One directory a run, so that no two JVMs are up at a time.
+compat: build $(VENV)/.check
+	$(PYTEST) compat_tests/clients
+	$(PYTEST) compat_tests/differential
+	$(PYTEST) compat_tests/spark
+
+bench: build $(VENV)/.check
+	$(BIN)/python -m bench $(BENCH_ARGS)
+
+bench-smoke: build $(VENV)/.check
+	$(BIN)/python -m bench --smoke
+
+asan: build $(VENV)/.check
+	tests/fuzz/run $(BIN)/python $(ASAN_SECONDS)
+
+# pyenv shows only the chosen version on the PATH: the others are put behind it, where tox finds them.
+tox: export PATH := $(PATH)$(shell printf ':%s' $${PYENV_ROOT:-$$HOME/.pyenv}/versions/*/bin)
+tox: build
+	$(PIP) install tox
+	newest=$$(for minor in 13 12 11; do \
+	    if python3.$$minor -c '$(USABLE)' 2>/dev/null; then echo py3$$minor; break; fi; done); \
+	$(BIN)/tox run $(or $(TOX_ARGS),-e $$newest)
+
+clean:
+	rm -rf $(VENV) build dist .tox *.egg-info .mypy_cache .ruff_cache pykafkad/hot/*.so compat_tests/*/target

@@ -1,0 +1,102 @@
+"""The work of a stock client, confluent-kafka, in a process of its own: its threads trouble no other figure.
+
+    python -m bench.clients produce|consume|sequential PORT TOPIC COUNT SIZE BROKER_PID
+
+prints one JSON line. The broker's CPU seconds are read around the work alone, without the client's start.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from bench.sides import cpu_seconds
+
+IDLE_SECONDS = 30
+DRAIN_SECONDS = 120
+CHUNK = 10_000
+
+
+def producer(port: int, **more: Any) -> Producer:
+    config = {
+        "bootstrap.servers": f"127.0.0.1:{port}",
+        "acks": "all",
+        "queue.buffering.max.messages": 2_000_000,
+    }
+    return Producer({**config, "queue.buffering.max.kbytes": 2_000_000, **more})
+
+
+def produce(port: int, topic: str, count: int, size: int, pid: int) -> dict[str, float]:
+    client = producer(port)
+    client.list_topics(topic, timeout=IDLE_SECONDS)
+    value = b"x" * size
+    cpu, began = cpu_seconds(pid), time.perf_counter()
+    for at in range(0, count, CHUNK):
+        for _ in range(min(CHUNK, count - at)):
+            client.produce(topic, value, partition=0)
+        client.poll(0)
+    left = client.flush(DRAIN_SECONDS)
+    result = {"seconds": time.perf_counter() - began, "cpu": cpu_seconds(pid) - cpu}
+    check_stored(port, topic, count, left)
+    return result
+
+
+def check_stored(port: int, topic: str, count: int, left: int) -> None:
+    consumer = Consumer({"bootstrap.servers": f"127.0.0.1:{port}", "group.id": "bench"})
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=IDLE_SECONDS)
+    consumer.close()
+    if left or end != count:
+        raise RuntimeError(f"{count} produced, {left} left in the client, {end} in the log")
+
+
+def consume(port: int, topic: str, count: int, size: int, pid: int) -> dict[str, float]:
+    servers = f"127.0.0.1:{port}"
+    client = Consumer({"bootstrap.servers": servers, "group.id": "bench", "enable.auto.commit": False})
+    client.list_topics(topic, timeout=IDLE_SECONDS)
+    cpu, began = cpu_seconds(pid), time.perf_counter()
+    client.assign([TopicPartition(topic, 0, 0)])
+    seen, last = 0, began
+    while seen < count:
+        messages = client.consume(min(CHUNK, count - seen), timeout=1)
+        if any(message.error() for message in messages):
+            raise RuntimeError(str(next(m.error() for m in messages if m.error())))
+        seen += len(messages)
+        now = time.perf_counter()
+        last = now if messages else last
+        if now - last > IDLE_SECONDS:
+            raise RuntimeError(f"{seen} of {count} consumed, then nothing for {IDLE_SECONDS} s")
+    result = {"seconds": last - began, "cpu": cpu_seconds(pid) - cpu}
+    if len(messages[-1].value()) != size:
+        raise RuntimeError("the last record is not what was produced")
+    client.close()
+    return result
+
+
+def sequential(port: int, topic: str, count: int, size: int, pid: int) -> dict[str, float]:
+    """One record at a time, each waited for."""
+    client = producer(port, **{"linger.ms": 0})
+    client.list_topics(topic, timeout=IDLE_SECONDS)
+    value, times = b"x" * size, []
+    warmup = count // 5
+    for _ in range(count + warmup):
+        began = time.perf_counter()
+        client.produce(topic, value, partition=0)
+        if client.flush(IDLE_SECONDS):
+            raise RuntimeError(f"a record is not acknowledged in {IDLE_SECONDS} s")
+        times.append(time.perf_counter() - began)
+    times = sorted(times[warmup:])
+    return {"p50_us": times[count // 2] * 1e6, "p99_us": times[count * 99 // 100] * 1e6}
+
+
+def main(arguments: list[str]) -> None:
+    work = {"produce": produce, "consume": consume, "sequential": sequential}[arguments[0]]
+    port, topic, count, size, pid = arguments[1:]
+    print(json.dumps(work(int(port), topic, int(count), int(size), int(pid))))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

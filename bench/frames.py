@@ -1,0 +1,46 @@
+"""Requests built once, as bytes: what the load client sends, and where their answers hold the error code."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from pykafkad.hot import records, wire
+from pykafkad.messages import FetchRequest, ProduceRequest
+
+PRODUCE_VERSION = 9
+FETCH_VERSION = 12
+CLIENT_ID = "bench"
+
+
+def batch(count: int, size: int) -> bytes:
+    """A batch of `count` records whose values are `size` bytes that do not compress."""
+    now_ms = int(time.time() * 1000)  # of today, or retention takes it
+    return bytes(records.build([(None, os.urandom(size), [], now_ms) for _ in range(count)]))
+
+
+def produce_message(topic: str, partition: int, data: bytes) -> ProduceRequest:
+    part = ProduceRequest.PartitionProduceData(index=partition, records=data)
+    entry = ProduceRequest.TopicProduceData(name=topic, partition_data=[part])
+    return ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[entry])
+
+
+def produce(topic: str, partition: int, data: bytes) -> bytes:
+    return bytes(wire.request(produce_message(topic, partition, data), PRODUCE_VERSION, 0, CLIENT_ID))
+
+
+def produce_error_at(topic: str) -> int:
+    # correlation id, header tags, topic count, name, partition count, index
+    return 4 + 1 + 1 + 1 + len(topic) + 1 + 4
+
+
+def fetch(topic: str, offset: int, max_bytes: int) -> bytes:
+    part = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
+    entry = FetchRequest.FetchTopic(topic=topic, partitions=[part])
+    message = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=max_bytes, topics=[entry])
+    return bytes(wire.request(message, FETCH_VERSION, 0, CLIENT_ID))
+
+
+def fetch_error_at(topic: str) -> int:
+    # correlation id, header tags, throttle, error, session, topic count, name, partition count, index
+    return 4 + 1 + 4 + 2 + 4 + 1 + 1 + len(topic) + 1 + 4

@@ -1,0 +1,132 @@
+"""The two brokers as processes: start, stop, ports, CPU seconds and resident memory.
+
+Both are started the same way (a port given, polled from outside until a Metadata answer names a broker),
+with the configs each ships with. CPU is the kernel's account of the whole process, threads that are gone
+included: what utime + stime of /proc/PID/stat say, read in nanoseconds instead of ticks.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from pykafkad.messages import MetadataRequest
+
+from compat_tests.raw import Closed, RawClient
+from compat_tests.reference import ReferenceKafka, free_ports
+
+ANSWER_SECONDS = 60
+POLL_SECONDS = 0.002
+STOP_SECONDS = 60
+METADATA_VERSION = 12
+
+
+def cpu_seconds(pid: int) -> float:
+    return time.clock_gettime((~pid << 3) | 2)  # clock_getcpuclockid(3)
+
+
+def resident_bytes(pid: int) -> int:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmRSS:"):
+            return int(line.split()[1]) * 1024
+    raise RuntimeError(f"process {pid} is gone")
+
+
+class Side:
+    """One broker under measurement."""
+
+    name: str
+    port: int
+    pid: int
+
+    def spawn(self) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> None:
+        raise NotImplementedError
+
+    def remove(self) -> None:
+        raise NotImplementedError
+
+    def start(self) -> float:
+        """Starts it; seconds from the start of the process to the first Metadata answered."""
+        began = time.perf_counter()
+        self.spawn()
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while time.monotonic() < deadline:
+            try:
+                with RawClient(self.port) as client:
+                    while time.monotonic() < deadline:
+                        if client.ask(MetadataRequest(topics=[]), METADATA_VERSION).brokers:
+                            return time.perf_counter() - began
+                        time.sleep(POLL_SECONDS)
+            except (OSError, Closed):
+                time.sleep(POLL_SECONDS)
+        raise RuntimeError(f"{self.name} gives no Metadata answer in {ANSWER_SECONDS} s")
+
+    def client(self) -> RawClient:
+        return RawClient(self.port, client_id="bench")
+
+    def cpu(self) -> float:
+        return cpu_seconds(self.pid)
+
+    def resident(self) -> int:
+        return resident_bytes(self.pid)
+
+
+class Kafka(Side):
+    name = "kafka"
+
+    def __init__(self) -> None:
+        self.broker = ReferenceKafka(directory=tempfile.mkdtemp(prefix="bench-kafka-"))
+        self.broker.format()
+        self.port = self.broker.port
+
+    def spawn(self) -> None:
+        self.broker.spawn()
+        self.pid = self.broker.pid
+
+    def stop(self) -> None:
+        self.broker.stop()
+
+    def remove(self) -> None:
+        shutil.rmtree(self.broker.directory, ignore_errors=True)
+
+
+class Pykafkad(Side):
+    name = "pykafkad"
+
+    def __init__(self) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="bench-pykafkad-"))
+        self.port = free_ports()
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def spawn(self) -> None:
+        command = [sys.executable, "-m", "pykafkad", "start", "--port", str(self.port)]
+        with (self.directory / "server.log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [*command, "--data", str(self.directory / "data")],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self.pid = self.process.pid
+
+    def stop(self) -> None:
+        if self.process is not None:
+            self.process.terminate()
+            try:
+                self.process.wait(STOP_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+                raise RuntimeError("pykafkad does not stop on SIGTERM") from None
+            finally:
+                self.process = None
+
+    def remove(self) -> None:
+        shutil.rmtree(self.directory, ignore_errors=True)

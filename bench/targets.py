@@ -1,0 +1,122 @@
+"""The rows of the table: which number of which measure, how its rounds become one, what is wanted of it.
+
+Throughput and CPU take the best round of each broker (noise only ever adds), latencies the median round.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from bench import measures
+from bench.measures import Measure
+
+Reduce = Callable[[Sequence[float]], float]
+LOW: Reduce = min
+HIGH: Reduce = max
+MIDDLE: Reduce = statistics.median
+LAST: Reduce = lambda values: values[-1]  # noqa: E731
+MIB = 1 << 20
+
+
+class Target(NamedTuple):
+    kind: str  # "ratio<=", "ratio>=" (ours divided by Kafka's) or "ours<=" (in the row's unit)
+    bound: float
+
+    def met(self, ours: float, ratio: float | None) -> bool | None:
+        if self.kind == "ours<=":
+            return ours <= self.bound
+        if ratio is None:
+            return None
+        return ratio <= self.bound if self.kind == "ratio<=" else ratio >= self.bound
+
+    def __str__(self) -> str:
+        return f"{self.kind.replace('ratio', '').replace('ours', 'ours ')} {self.bound:g}".strip()
+
+
+class Row(NamedTuple):
+    title: str
+    unit: str
+    measure: str
+    key: str
+    reduce: Reduce
+    scale: float = 1.0
+    target: Target | None = None
+
+
+class Work(NamedTuple):
+    """A measure with its rounds: warm-ups are run and thrown away (a JVM gets fast only by working)."""
+
+    name: str
+    measure: Measure
+    rounds: int
+    warmups: int = 0
+
+
+START_ROUNDS = 3  # besides the first start of the brokers that do the work
+
+WORKS = [
+    Work("idle", measures.idle_memory, 1),
+    Work("few", measures.few_connections, 1),
+    Work("many", measures.many_connections, 1),
+    Work("topics", measures.topics, 3, 1),
+    Work("raw", measures.raw_sequential, 5, 2),
+    Work("client", measures.client_sequential, 3, 1),
+    Work("pipelined", measures.pipelined, 3, 2),
+    Work("fetch", measures.raw_fetch, 3, 1),
+    Work("beside", measures.producer_beside_fetches, 5, 1),
+    Work("small", measures.stream_small, 3, 1),
+    Work("large", measures.stream_large, 3, 1),
+    Work("loaded", measures.loaded_memory, 1),
+]
+
+
+def at_most(bound: float) -> Target:
+    return Target("ratio<=", bound)
+
+
+def at_least(bound: float) -> Target:
+    return Target("ratio>=", bound)
+
+
+def ours_at_most(bound: float) -> Target:
+    return Target("ours<=", bound)
+
+
+ROWS = [
+    Row("start to first Metadata answered", "ms", "start", "seconds", MIDDLE, 1e3, at_most(1 / 25)),
+    Row("  the same, aim", "ms", "start", "seconds", MIDDLE, 1e3, ours_at_most(80)),
+    Row("resident memory, idle", "MiB", "idle", "bytes", LOW, 1 / MIB, at_most(1 / 12)),
+    Row("  the same, aim", "MiB", "idle", "bytes", LOW, 1 / MIB, ours_at_most(25)),
+    Row("resident memory, after all loads", "MiB", "loaded", "bytes", LAST, 1 / MIB),
+    Row("produce small: broker CPU", "s", "small", "produce_cpu", LOW, 1, at_most(0.5)),
+    Row("produce small: wall", "s", "small", "produce_seconds", LOW),
+    Row("consume small: broker CPU", "s", "small", "consume_cpu", LOW, 1, at_most(0.8)),
+    Row("consume small: wall", "s", "small", "consume_seconds", LOW),
+    Row("produce large: broker CPU", "s", "large", "produce_cpu", LOW),
+    Row("produce large: wall", "s", "large", "produce_seconds", LOW),
+    Row("consume large: broker CPU", "s", "large", "consume_cpu", LOW),
+    Row("consume large: wall", "s", "large", "consume_seconds", LOW),
+    Row("one by one, raw socket: p50", "us", "raw", "p50_us", MIDDLE, 1, at_most(0.4)),
+    Row("one by one, raw socket: p99", "us", "raw", "p99_us", MIDDLE, 1, at_most(0.4)),
+    Row("one by one, confluent-kafka: p50", "us", "client", "p50_us", MIDDLE),
+    Row("one by one, confluent-kafka: p99", "us", "client", "p99_us", MIDDLE),
+    Row("50 connections x 16 in flight", "requests/s", "pipelined", "rate", HIGH, 1, at_least(3)),
+    Row("  broker CPU a request", "us", "pipelined", "cpu_us", LOW),
+    Row("  p99", "us", "pipelined", "p99_us", MIDDLE),
+    Row("producer beside 20 x 1 MiB fetches: p99", "us", "beside", "p99_us", MIDDLE, 1, at_most(0.3)),
+    Row("  p50", "us", "beside", "p50_us", MIDDLE),
+    Row("  what the fetches get", "MB/s", "beside", "fetch_megabytes", MIDDLE),
+    Row("raw fetch, one socket", "MB/s", "fetch", "megabytes", HIGH, 1, at_least(1.2)),
+    Row("  broker CPU a GB", "s", "fetch", "cpu_per_gb", LOW),
+    Row("create a topic", "ms", "topics", "create_ms", MIDDLE, 1, at_most(0.1)),
+    Row("delete a topic", "ms", "topics", "delete_ms", MIDDLE),
+    Row("few connections, opened and answered in turn", "s", "few", "open_seconds", LOW),
+    Row("few connections, all asking at once", "s", "few", "ask_seconds", LOW),
+    Row("many connections, opened and answered in turn", "s", "many", "open_seconds", LOW),
+    Row("many connections, all asking at once", "s", "many", "ask_seconds", LOW),
+    Row("  answers with an error", "", "many", "errors", HIGH, 1, ours_at_most(0)),
+    Row("  broker CPU a connection", "us", "many", "cpu", LOW, 1e6),
+    Row("  memory a connection, idle", "KiB", "many", "bytes", LOW, 1 / 1024, ours_at_most(4)),
+]

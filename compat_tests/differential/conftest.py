@@ -1,0 +1,73 @@
+"""One pykafkad and one Kafka for the whole session.
+
+DIFFERENTIAL_TWIN=1 puts a second Kafka in pykafkad's place, which must show
+no difference at all: the harness, tested.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from compat_tests.differential.pair import Pair, Side
+from compat_tests.reference import ReferenceKafka, missing
+from pykafkad.messages import MetadataRequest
+
+READY_SECONDS = 30
+# Both: no verification of transactions, so that batches can be produced without a transaction having begun.
+CONFIG = {"transaction.partition.verification.enable": "false"}
+OUR_CONFIG = {**CONFIG, "node.id": "1"}
+
+
+@contextmanager
+def kafka() -> Iterator[int]:
+    with ReferenceKafka(config=CONFIG) as broker:
+        yield broker.port
+
+
+@contextmanager
+def pykafkad(directory: Path) -> Iterator[int]:
+    command = [sys.executable, "-m", "pykafkad", "start", "--port", "0", "--data", str(directory / "data")]
+    for key, value in OUR_CONFIG.items():
+        command += ["--override", f"{key}={value}"]
+    with (directory / "server.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    try:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("pykafkad ready:"), (directory / "server.log").read_text()[-2000:]
+        yield int(line.rsplit(":", 1)[1])
+        assert process.poll() is None, (directory / "server.log").read_text()[-2000:]
+    finally:
+        process.terminate()
+        process.wait(READY_SECONDS)
+
+
+def wait_until_serving(side: Side) -> None:
+    deadline = time.monotonic() + READY_SECONDS
+    while not side.client.ask(MetadataRequest(topics=[]), 12).brokers:
+        assert time.monotonic() < deadline, f"{side.name} does not name itself in Metadata"
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="session")
+def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    why = missing()
+    if why:
+        pytest.skip(f"NOT COMPARED WITH KAFKA: {why}")
+    twin = os.environ.get("DIFFERENTIAL_TWIN")
+    other = kafka() if twin else pykafkad(tmp_path_factory.mktemp("pykafkad"))
+    with other as our_port, kafka() as their_port:
+        made = Pair(Side("kafka too" if twin else "pykafkad", our_port), Side("kafka", their_port))
+        for side in made.sides:
+            wait_until_serving(side)
+        yield made
+        for side in made.sides:
+            side.hang_up()

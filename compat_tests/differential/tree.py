@@ -1,0 +1,84 @@
+"""Two answers compared field by field: where they differ, and whether a difference is meant.
+
+A message is walked as a tree; a path is written `FetchResponse.responses[0].partitions[2].error_code`, and
+without the indices where a rule is looked up. `meant.py` has the rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from compat_tests.differential import meant
+
+if TYPE_CHECKING:
+    from compat_tests.differential.pair import Pair
+
+SHOWN_CHARACTERS = 300
+
+
+class Difference(NamedTuple):
+    path: str
+    ours: Any
+    theirs: Any
+
+    def __str__(self) -> str:
+        return f"{self.path}: ours {shown(self.ours)}, Kafka's {shown(self.theirs)}"
+
+
+def shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}... ({len(text)} characters)"
+
+
+def field_names(message: Any) -> list[str]:
+    return [name for name, attribute in vars(type(message)).items() if hasattr(attribute, "__set__")]
+
+
+def is_message(value: Any) -> bool:
+    return hasattr(value, "unknown_tags")
+
+
+def differences(pair: Pair, ours: Any, theirs: Any) -> list[Difference]:
+    name = type(theirs).__name__
+    return list(_compare(pair, name, name, ours, theirs))
+
+
+def _compare(pair: Pair, path: str, rule_path: str, ours: Any, theirs: Any) -> Iterator[Difference]:
+    if isinstance(ours, memoryview):
+        ours, theirs = bytes(ours), None if theirs is None else bytes(theirs)
+    rule = meant.RULES.get(rule_path)
+    if rule is not None:
+        if not rule.accepts(pair, ours, theirs):
+            yield Difference(path, ours, theirs)
+    elif is_message(ours) and is_message(theirs) and type(ours) is type(theirs):
+        for name in field_names(theirs):
+            mine, other = getattr(ours, name), getattr(theirs, name)
+            yield from _compare(pair, f"{path}.{name}", f"{rule_path}.{name}", mine, other)
+    elif isinstance(ours, list) and isinstance(theirs, list):
+        yield from _compare_lists(pair, path, rule_path, ours, theirs)
+    elif _plain(ours) != _plain(theirs):
+        yield Difference(path, ours, theirs)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, memoryview):
+        return bytes(value)
+    return meant.without_times(value) if isinstance(value, str) else value
+
+
+def _compare_lists(
+    pair: Pair, path: str, rule_path: str, ours: list[Any], theirs: list[Any]
+) -> Iterator[Difference]:
+    key = meant.UNORDERED.get(rule_path)
+    if key is not None:
+        ours, theirs = sorted(ours, key=key), sorted(theirs, key=key)
+    keep = meant.LEFT_OUT.get(rule_path)
+    if keep is not None:
+        ours, theirs = keep(ours, theirs)
+    if len(ours) != len(theirs):
+        yield Difference(f"{path}.length", len(ours), len(theirs))
+        yield Difference(path, ours, theirs)
+        return
+    for index, (mine, other) in enumerate(zip(ours, theirs, strict=True)):
+        yield from _compare(pair, f"{path}[{index}]", f"{rule_path}[]", mine, other)

@@ -1,0 +1,133 @@
+#include "index.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static uint32_t load32(const uint8_t *p) {
+  return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | (uint32_t)p[3];
+}
+
+static int64_t load64(const uint8_t *p) { return (int64_t)((uint64_t)load32(p) << 32 | load32(p + 4)); }
+
+static void store32(uint8_t *p, uint32_t value) {
+  p[0] = (uint8_t)(value >> 24);
+  p[1] = (uint8_t)(value >> 16);
+  p[2] = (uint8_t)(value >> 8);
+  p[3] = (uint8_t)value;
+}
+
+static void store64(uint8_t *p, uint64_t value) {
+  store32(p, (uint32_t)(value >> 32));
+  store32(p + 4, (uint32_t)value);
+}
+
+static int fail_with(int fd) {
+  int error = errno;
+  close(fd);
+  return error;
+}
+
+int index_create(const char *path, uint32_t width, size_t max_bytes) {
+  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0)
+    return errno;
+  if (ftruncate(fd, (off_t)(max_bytes - max_bytes % width)) != 0)
+    return fail_with(fd);
+  close(fd);
+  return 0;
+}
+
+int index_open(index_map *index, const char *path, uint32_t width, size_t max_bytes, int64_t count) {
+  struct stat status;
+  int fd = open(path, max_bytes ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0644);
+  if (fd < 0)
+    return errno;
+  if (fstat(fd, &status) != 0)
+    return fail_with(fd);
+  size_t size = (size_t)status.st_size, whole = size / width, wanted = max_bytes - max_bytes % width;
+  if (wanted > size) {
+    if (ftruncate(fd, (off_t)wanted) != 0)
+      return fail_with(fd);
+    size = wanted;
+  }
+  index->width = width;
+  index->map = NULL;
+  index->mapped = 0;
+  index->capacity = (uint32_t)(size / width);
+  index->count = count < 0 ? (uint32_t)whole : (uint32_t)count;
+  if (index->count > index->capacity)
+    index->count = index->capacity;
+  if (size > 0) {
+    void *map = mmap(NULL, size, max_bytes ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+    if (map == MAP_FAILED)
+      return fail_with(fd);
+    index->map = map;
+    index->mapped = size;
+  }
+  close(fd);
+  return 0;
+}
+
+int index_close(index_map *index, const char *path, int trim) {
+  int error = 0;
+  if (index->map != NULL && munmap(index->map, index->mapped) != 0)
+    error = errno;
+  index->map = NULL;
+  index->mapped = 0;
+  if (trim && truncate(path, (off_t)index->count * index->width) != 0)
+    error = errno;
+  return error;
+}
+
+void index_put_offset(index_map *index, uint32_t relative_offset, uint32_t position) {
+  uint8_t *entry = index->map + (size_t)index->count * 8;
+  store32(entry, relative_offset);
+  store32(entry + 4, position);
+  index->count++;
+}
+
+void index_put_time(index_map *index, int64_t timestamp, uint32_t relative_offset) {
+  uint8_t *entry = index->map + (size_t)index->count * 12;
+  store64(entry, (uint64_t)timestamp);
+  store32(entry + 8, relative_offset);
+  index->count++;
+}
+
+void index_get_offset(const index_map *index, uint32_t slot, uint32_t *relative_offset, uint32_t *position) {
+  const uint8_t *entry = index->map + (size_t)slot * 8;
+  *relative_offset = load32(entry);
+  *position = load32(entry + 4);
+}
+
+void index_get_time(const index_map *index, uint32_t slot, int64_t *timestamp, uint32_t *relative_offset) {
+  const uint8_t *entry = index->map + (size_t)slot * 12;
+  *timestamp = load64(entry);
+  *relative_offset = load32(entry + 8);
+}
+
+int64_t index_floor_offset(const index_map *index, int64_t relative_offset) {
+  int64_t low = 0, high = index->count;
+  while (low < high) {
+    int64_t middle = (low + high) / 2;
+    if ((int64_t)load32(index->map + (size_t)middle * 8) <= relative_offset)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low - 1;
+}
+
+int64_t index_floor_time(const index_map *index, int64_t timestamp) {
+  int64_t low = 0, high = index->count;
+  while (low < high) {
+    int64_t middle = (low + high) / 2;
+    if (load64(index->map + (size_t)middle * 12) <= timestamp)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low - 1;
+}

@@ -1,0 +1,86 @@
+# Building batches of format 2. Part of records.pyx.
+
+
+def build(records, *, int64_t base_offset=0, int32_t leader_epoch=-1, str codec="none", level=None,
+          int64_t producer_id=-1, int16_t producer_epoch=-1, int32_t base_sequence=-1, bint transactional=False,
+          bint control=False, int timestamp_type=0, int64_t log_append_time=-1):
+    """One batch of (key, value, headers, timestamp) tuples. timestamp_type 1: log_append_time is everyone's time."""
+    cdef batch_header header
+    cdef Py_buffer view
+    memset(&header, 0, sizeof(header))
+    header.magic = 2
+    header.base_offset = base_offset
+    header.leader_epoch = leader_epoch
+    header.producer_id = producer_id
+    header.producer_epoch = producer_epoch
+    header.base_sequence = base_sequence
+    header.attributes = CODECS.index(codec)
+    if transactional:
+        header.attributes |= TRANSACTIONAL_FLAG
+    if control:
+        header.attributes |= CONTROL_FLAG
+    payload = encode_records(records, &header)
+    if header.count == 0:
+        raise ValueError("a batch needs a record")
+    if timestamp_type:
+        header.attributes |= APPEND_TIME_FLAG
+        header.max_timestamp = log_append_time
+    if codec != "none":
+        compressor = compression_module().compressor(CODECS.index(codec), level)
+        payload = compressor.compress(payload) + compressor.flush()
+    header.size = BATCH_OVERHEAD + len(payload)
+    header.last_offset_delta = header.count - 1
+    data = PyBytes_FromStringAndSize(NULL, header.size)
+    cdef uint8_t *at = <uint8_t *><char *>data
+    memcpy(at + BATCH_OVERHEAD, <const uint8_t *>(<bytes>payload), len(payload))
+    batch_write_header(at, &header)
+    return data
+
+
+cdef class Sink:
+    """A byte_sink that is freed with its owner."""
+    cdef byte_sink bytes
+
+    def __dealloc__(self):
+        sink_free(&self.bytes)
+
+
+cdef bytes encode_records(records, batch_header *header):
+    """The records' bytes; sets count, base and maximum timestamp."""
+    cdef Sink sink = Sink()
+    cdef int64_t timestamp
+    header.max_timestamp = -1
+    header.base_timestamp = -1
+    for key, value, headers, timestamp in records:
+        if header.count == 0:
+            header.base_timestamp = timestamp
+        encode_record(&sink.bytes, header.count, timestamp - header.base_timestamp, key, value, headers)
+        header.max_timestamp = max(header.max_timestamp, timestamp)
+        header.count += 1
+    if sink.bytes.failed:
+        raise MemoryError
+    return PyBytes_FromStringAndSize(<char *>sink.bytes.data, sink.bytes.size)
+
+
+cdef int encode_record(byte_sink *sink, int32_t index, int64_t timestamp_delta, key, value, headers) except -1:
+    cdef size_t start = sink.size
+    sink_record_head(sink, timestamp_delta, index)
+    put_nullable(sink, key)
+    put_nullable(sink, value)
+    sink_varlong(sink, len(headers))
+    for header_key, header_value in headers:
+        put_nullable(sink, header_key.encode())
+        put_nullable(sink, header_value)
+    sink_close_record(sink, start)
+    return 0
+
+
+cdef int put_nullable(byte_sink *sink, data) except -1:
+    cdef Py_buffer view
+    if data is None:
+        sink_nullable(sink, NULL, -1)
+        return 0
+    PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+    sink_nullable(sink, <const uint8_t *>view.buf, <int32_t>view.len)
+    PyBuffer_Release(&view)
+    return 0

@@ -1,0 +1,141 @@
+# The consumer's view: Record, read. Part of records.pyx.
+
+
+cdef class Record:
+    """One record. `control_type`: of a control batch's record (0 abort, 1 commit, 2 leader change...), else None."""
+    cdef readonly int64_t offset
+    cdef readonly int64_t timestamp
+    cdef readonly bytes key
+    cdef readonly bytes value
+    cdef readonly list headers
+    cdef readonly object control_type
+
+    def __init__(self, int64_t offset, int64_t timestamp, bytes key, bytes value, list headers):
+        self.offset = offset
+        self.timestamp = timestamp
+        self.key = key
+        self.value = value
+        self.headers = headers
+
+    def __eq__(self, other):
+        if not isinstance(other, Record):
+            return NotImplemented
+        return (self.offset, self.timestamp, self.key, self.value, self.headers, self.control_type) == (
+            other.offset, other.timestamp, other.key, other.value, other.headers, other.control_type)
+
+    def __repr__(self):
+        return (f"Record(offset={self.offset}, timestamp={self.timestamp}, key={self.key!r}, value={self.value!r}, "
+                f"headers={self.headers!r}, control_type={self.control_type!r})")
+
+
+def read(buffer, bint check_crc=True):
+    """All records of all whole batches in `buffer`, decompressed. RecordsError where Kafka's consumer would fail."""
+    cdef int32_t size = 0
+    cdef int8_t magic = 0
+    cdef bytes data
+    cdef const uint8_t *at
+    view = memoryview(buffer)
+    cdef Py_ssize_t position = 0, total = len(view)
+    while True:
+        head = bytes(view[position:position + 17])
+        data = head
+        at = data
+        status = framed(at, len(head), total - position, &size, &magic)
+        if status == BATCH_END:
+            return
+        if status != BATCH_OK:
+            raise failure(status, position)
+        data = bytes(view[position:position + size])
+        at = data
+        if check_crc and not crc_fits(at, size, magic):
+            raise failure(BATCH_BAD_CRC, position)
+        if magic == 2:
+            yield from batch_records(data)
+        else:
+            yield from legacy_module().read(data)
+        position += size
+
+
+cdef int framed(const uint8_t *head, Py_ssize_t head_size, Py_ssize_t left, int32_t *size, int8_t *magic) noexcept:
+    """batch_next, when only the first bytes are at hand: it looks no further than them."""
+    return batch_next(head, left if head_size == 17 else head_size, size, magic)
+
+
+def batch_records(bytes data not None):
+    """The records of one batch of format 2."""
+    cdef batch_header header
+    cdef record_view record
+    cdef int32_t seen = 0
+    cdef const uint8_t *at
+    cdef const uint8_t *end
+    cdef int status
+    cdef bytes piece
+    batch_read_header(data, <int32_t>len(data), &header)
+    cdef int codec = header.attributes & CODEC_MASK
+    if len(data) < BATCH_OVERHEAD:
+        raise failure(BATCH_HEADER_CUT, 0)
+    if header.count == 0:
+        return
+    if codec >= CODEC_COUNT:
+        raise failure(BATCH_BAD_CODEC, 0)
+    if header.count < 0:
+        raise failure(RECORDS_NEGATIVE_COUNT, 0)
+    rest = b""
+    for piece in Pieces(codec, memoryview(data)[BATCH_OVERHEAD:]):
+        if rest:
+            piece = rest + piece
+        at = piece
+        end = at + len(piece)
+        while seen < header.count:
+            status = record_read(at, end, &record)
+            if status == RECORDS_NEED_MORE:
+                break
+            if status != RECORDS_OK:
+                raise failure(record_failure(status, at, end, codec != 0), 0)
+            yield make_record(&header, &record)
+            seen += 1
+            at = record.end
+        if seen == header.count and at != end:
+            raise failure(RECORDS_REMAINING, 0)
+        rest = PyBytes_FromStringAndSize(<char *>at, end - at)
+    if seen < header.count:
+        raise failure(RECORDS_PREMATURE_END, 0)
+
+
+cdef Record make_record(const batch_header *header, const record_view *view):
+    cdef Record record = Record.__new__(Record)
+    record.offset = <int64_t>(<uint64_t>header.base_offset + <uint64_t><int64_t>view.offset_delta)
+    if header.attributes & APPEND_TIME_FLAG:
+        record.timestamp = header.max_timestamp
+    else:
+        record.timestamp = <int64_t>(<uint64_t>header.base_timestamp + <uint64_t>view.timestamp_delta)
+    record.key = nullable(view.key, view.key_size)
+    record.value = nullable(view.value, view.value_size)
+    record.headers = make_headers(view)
+    if header.attributes & CONTROL_FLAG:
+        record.control_type = control_type(record.key)
+    return record
+
+
+cdef bytes nullable(const uint8_t *data, int32_t size):
+    return None if size < 0 else PyBytes_FromStringAndSize(<char *>data, size)
+
+
+cdef list make_headers(const record_view *view):
+    cdef header_view header
+    cdef const uint8_t *at = view.headers
+    found = []
+    for _ in range(view.header_count):
+        at = record_read_header(at, view.end, &header)
+        key = nullable(header.key, header.key_size).decode("utf-8", "replace")
+        found.append((key, nullable(header.value, header.value_size)))
+    return found
+
+
+cdef object control_type(bytes key):
+    """A control record's key: int16 version, int16 type."""
+    if key is None or len(key) < 4:
+        raise RecordsError(errors.INVALID_RECORD, detail="the key of a control record is too short")
+    if <int16_t>load_16(key) < 0:
+        raise RecordsError(errors.INVALID_RECORD, detail="invalid version of a control record")
+    return <int16_t>load_16(<const uint8_t *>key + 2)

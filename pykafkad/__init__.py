@@ -1,0 +1,3 @@
+"""A Kafka-wire-protocol-compatible broker."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,257 @@
+"""The command line: `pykafkad start [server.properties] [options]`.
+
+Owns the options, the choice of the data directory and the exit codes: 0 stopped when asked to, 1 could
+not start (a taken port, a locked directory), 2 a wrong command line or config. Whatever goes wrong is one
+line on standard error. Options are read by hand: argparse alone would cost 8 ms of a start that takes 60.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pykafkad import __version__
+from pykafkad.errors import StartupError
+from pykafkad.logs import LEVELS, logger, set_level
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pykafkad.config import BrokerConfig
+    from pykafkad.config_def import ConfigError
+
+EXIT_STARTUP = 1
+EXIT_USAGE = 2
+EXIT_INTERRUPTED = 130
+
+USAGE = """\
+usage: pykafkad start [server.properties] [options]
+       pykafkad help | --version
+
+Serves Kafka's protocol. Without arguments: on 127.0.0.1:9092, with its data in a directory of yours.
+
+  --host HOST           listen there (0.0.0.0: on every interface); also what clients are told
+  --port PORT           0: any free one; the ready line names it
+  --data DIR            where the data is kept (log.dirs)
+  --ephemeral           keep the data in a temporary directory that is gone at exit
+  --override KEY=VALUE  any config key; may be given again and again
+  --log-level LEVEL     debug, info, warn, error or off
+
+Configs come from the file, from KAFKA_ environment variables (KAFKA_LOG_DIRS is log.dirs), and from the
+options; a later one wins. --host and --port replace those of the first listener that is for clients.
+"""
+
+
+class UsageError(Exception):
+    """The command line is wrong; str() is the line for the user."""
+
+
+class Options:
+    """What `pykafkad start` was given."""
+
+    __slots__ = ("data", "ephemeral", "file", "host", "log_level", "overrides", "port")
+
+    def __init__(self) -> None:
+        self.file: str | None = None
+        self.host: str | None = None
+        self.port: int | None = None
+        self.data: str | None = None
+        self.ephemeral = False
+        self.overrides: dict[str, str] = {}
+        self.log_level: str | None = None
+
+
+def parse_start(arguments: Sequence[str]) -> Options:
+    """The options of `start`, in any order; UsageError for what is not one."""
+    options = Options()
+    rest = list(arguments)
+    while rest:
+        argument = rest.pop(0)
+        name, equals, value = argument.partition("=")
+        if not argument.startswith("--"):
+            if argument.startswith("-") and argument != "-":
+                raise UsageError(f"unknown option {argument}; see pykafkad help")
+            if options.file is not None:
+                raise UsageError(f"one properties file only: {options.file} or {argument}?")
+            options.file = argument
+        elif name == "--ephemeral" and not equals:
+            options.ephemeral = True
+        elif name not in _SETTERS:
+            raise UsageError(f"unknown option {name}; see pykafkad help")
+        else:
+            if not equals:
+                if not rest:
+                    raise UsageError(f"{name} needs a value")
+                value = rest.pop(0)
+            _SETTERS[name](options, value)
+    _check_data(options)
+    return options
+
+
+def _check_data(options: Options) -> None:
+    if options.ephemeral and (options.data is not None or "log.dirs" in options.overrides):
+        raise UsageError("--ephemeral keeps nothing: leave it out, or the directory")
+    if options.data is not None and "," in options.data:
+        raise UsageError(
+            f"--data {options.data}: a comma separates directories in log.dirs, and cannot be in one"
+        )
+
+
+def _set_host(options: Options, value: str) -> None:
+    host = value.removeprefix("[").removesuffix("]")
+    if not host or any(character.isspace() or character in "/,@" for character in host):
+        raise UsageError(f"--host {value}: a host name or an address is allowed")
+    options.host = host
+
+
+def _set_port(options: Options, value: str) -> None:
+    if not (value.isascii() and value.isdigit() and int(value) <= 65535):
+        raise UsageError(f"--port {value}: a number from 0 (any free port) to 65535 is allowed")
+    options.port = int(value)
+
+
+def _set_data(options: Options, value: str) -> None:
+    if not value:
+        raise UsageError("--data needs a directory")
+    options.data = os.path.abspath(value)
+
+
+def _set_override(options: Options, value: str) -> None:
+    key, equals, text = value.partition("=")
+    if not equals or not key.strip():
+        raise UsageError(f"--override {value}: key=value is allowed")
+    options.overrides[key.strip()] = text
+
+
+def _set_log_level(options: Options, value: str) -> None:
+    if value.lower() not in LEVELS:
+        raise UsageError(f"--log-level {value}: one of {', '.join(LEVELS)} is allowed")
+    options.log_level = value
+
+
+_SETTERS = {
+    "--host": _set_host,
+    "--port": _set_port,
+    "--data": _set_data,
+    "--override": _set_override,
+    "--log-level": _set_log_level,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The program; returns its exit code."""
+    command, *rest = (sys.argv[1:] if arguments is None else arguments) or ["", ""]
+    if command in ("help", "--help", "-h") or (command == "start" and {"--help", "-h"} & set(rest)):
+        sys.stdout.write(USAGE)
+        return 0
+    if command in ("--version", "version"):
+        sys.stdout.write(f"pykafkad {__version__}\n")
+        return 0
+    if command != "start":
+        sys.stderr.write(f"pykafkad: unknown command {command}\n{USAGE}" if command else USAGE)
+        return EXIT_USAGE
+    try:
+        options = parse_start(rest)
+    except UsageError as problem:
+        return _fail(str(problem), EXIT_USAGE)
+    return start(options)
+
+
+def start(options: Options) -> int:
+    """Make the config, then serve until told to stop."""
+    from pykafkad.config import ConfigError
+    from pykafkad.properties import PropertiesError
+
+    if options.log_level is not None:
+        set_level(options.log_level)
+    temporary = None
+    try:
+        if options.ephemeral:
+            temporary = _make_temporary_directory()
+        config, data_is_default = load_config(options, temporary)
+        for level, line in config.notes():
+            getattr(logger("config"), level)(line)
+        from pykafkad import server
+
+        return server.run(config, ephemeral=options.ephemeral, data_is_default=data_is_default)
+    except ConfigError as problem:
+        return _fail(said_of(problem), EXIT_USAGE)
+    except PropertiesError as problem:
+        return _fail(f"{options.file}: {problem}", EXIT_USAGE)
+    except (StartupError, UsageError) as problem:
+        return _fail(str(problem), EXIT_STARTUP if isinstance(problem, StartupError) else EXIT_USAGE)
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except Exception as problem:
+        logger("server").exception("the broker stopped", problem)
+        return EXIT_STARTUP
+    finally:
+        if temporary is not None:
+            from shutil import rmtree
+
+            rmtree(temporary, ignore_errors=True)
+
+
+def load_config(options: Options, temporary: str | None) -> tuple[BrokerConfig, bool]:
+    """The config of all sources, and whether its data directory is the default one."""
+    from pykafkad import properties
+    from pykafkad.config import BrokerConfig, properties_from_environment
+
+    try:
+        file = properties.load(options.file) if options.file is not None else {}
+    except OSError as problem:
+        raise UsageError(f"cannot read {options.file}: {problem.strerror}") from problem
+    below = {**file, **properties_from_environment(os.environ)}
+    overrides = dict(options.overrides)
+    data = temporary or options.data
+    data_is_default = data is None and not {"log.dirs", "log.dir"} & (below.keys() | overrides.keys())
+    if data_is_default:
+        data = default_data_directory()
+    if data is not None:
+        overrides["log.dirs"] = data
+        if "metadata.log.dir" in below:  # one directory was asked for: the metadata moves along
+            overrides.setdefault("metadata.log.dir", data)
+    config = BrokerConfig.from_sources(file, os.environ, overrides, host=options.host, port=options.port)
+    return config, data_is_default
+
+
+def default_data_directory() -> str:
+    """This user's place for data, by the customs of the system."""
+    home = os.path.expanduser("~")
+    xdg = os.environ.get("XDG_DATA_HOME", "")
+    if not os.path.isabs(home) and not os.path.isabs(xdg):
+        raise UsageError("there is no home directory to keep data in: name one with --data DIR")
+    if sys.platform == "darwin":
+        return os.path.join(home, "Library", "Application Support", "pykafkad")
+    return os.path.join(xdg if os.path.isabs(xdg) else os.path.join(home, ".local", "share"), "pykafkad")
+
+
+def _make_temporary_directory() -> str:
+    root = os.environ.get("TMPDIR") or "/tmp"
+    while True:
+        path = os.path.join(os.path.abspath(root), f"pykafkad-{os.urandom(6).hex()}")
+        try:
+            os.mkdir(path, 0o700)
+            return path
+        except FileExistsError:
+            continue
+        except OSError as problem:
+            raise StartupError(f"cannot make the directory {path}: {problem.strerror}") from problem
+
+
+def said_of(problem: ConfigError) -> str:
+    """One line that names the key, the value and what is allowed."""
+    message = problem.message.rstrip(".")
+    value = "" if problem.value is None else str(problem.value)
+    if problem.key not in message or value not in message:
+        message = f"{problem.key}={value}: {message}"
+    line = f"wrong config: {message}"
+    if problem.allowed and problem.allowed.removeprefix("one of ") not in message:
+        line += f" (allowed: {problem.allowed})"
+    return line.replace("\r", "\\r").replace("\n", "\\n")
+
+
+def _fail(line: str, code: int) -> int:
+    sys.stderr.write(f"pykafkad: {line}\n")
+    return code

@@ -1,0 +1,3 @@
+"""What brokers and topics exist: the image of the metadata log, the log itself, and the controller that
+changes both.
+"""

@@ -1,0 +1,116 @@
+"""Group commit for the metadata log: what one pass of the loop asks for shares one batch and one fsync.
+
+`add(records, done)` queues; at the end of the pass (`soon`) everything queued becomes one batch, written on
+a worker. While a write is under way the next batch gathers. After it, in the order of asking: the records
+are applied to the image, and each `done(None)` is called, or `done(error)` for all of them where the write
+failed. Invariants: a batch holds whole requests; `done` is called exactly once; after an UnsafeLog nothing
+is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pykafkad.cluster.handover import MAX_RECORDS_IN_BATCH
+from pykafkad.cluster.metadata_log import MetadataLog, UnsafeLog
+from pykafkad.errors import KAFKA_STORAGE_ERROR, KafkaError
+from pykafkad.logs import logger
+
+if TYPE_CHECKING:
+    from pykafkad.cluster.metadata_records import Record
+
+Done = Callable[[KafkaError | None], None]
+Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
+Soon = Callable[[Callable[[], None]], Any]
+
+log = logger("metadata")
+
+
+def submit_inline(work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+    """No workers: the work is done here and now."""
+    try:
+        result = work()
+    except Exception as error:
+        result = error
+    done(result)
+
+
+def at_once(action: Callable[[], None]) -> None:
+    action()
+
+
+class Commits:
+    def __init__(self, metadata: MetadataLog, submit: Submit = submit_inline, soon: Soon = at_once) -> None:
+        self._log = metadata
+        self._submit = submit
+        self._soon = soon
+        self._queued: list[tuple[Sequence[Record], Done]] = []
+        self._scheduled = False
+        self._writing: list[tuple[Sequence[Record], Done]] = []
+        self.failure: UnsafeLog | None = None
+
+    @property
+    def idle(self) -> bool:
+        return not (self._queued or self._writing)
+
+    def add(self, records: Sequence[Record], done: Done) -> None:
+        self._queued.append((records, done))
+        self._schedule()
+
+    def settled(self, result: Any) -> None:
+        """The start-up records are on the disk, or never will be."""
+        if isinstance(result, BaseException):
+            self._failed(result)
+
+    def _failed(self, error: BaseException) -> None:
+        log.error(f"the metadata log could not be written: {error}")
+        if isinstance(error, UnsafeLog) and self.failure is None:
+            self.failure = error
+
+    def _schedule(self) -> None:
+        if self._queued and not self._writing and not self._scheduled:
+            self._scheduled = True
+            self._soon(self._write)
+
+    def _write(self) -> None:
+        self._scheduled = False
+        if self._writing or not self._queued:
+            return
+        self._writing = self._take()
+        if self.failure is not None:
+            self._written(self.failure, 0, [])
+            return
+        batch = [record for records, _ in self._writing for record in records]
+        data = self._log.build(batch)
+        self._submit(lambda: self._log.write(data), lambda result: self._written(result, len(data), batch))
+
+    def _tell(self, done: Done, error: KafkaError | None) -> None:
+        try:
+            done(error)
+        except Exception as problem:  # one request's mishap is not the next one's
+            log.exception("a change of the metadata could not be answered", problem)
+
+    def _take(self) -> list[tuple[Sequence[Record], Done]]:
+        """The next requests that fit into one batch; the first always does."""
+        room = MAX_RECORDS_IN_BATCH
+        count = 0
+        for records, _ in self._queued:
+            room -= len(records)
+            if room < 0 and count:
+                break
+            count += 1
+        taken, self._queued = self._queued[:count], self._queued[count:]
+        return taken
+
+    def _written(self, result: Any, size: int, batch: Sequence[Record]) -> None:
+        failed = None
+        if isinstance(result, BaseException):
+            failed = KafkaError(KAFKA_STORAGE_ERROR, f"The metadata log could not be written: {result}")
+            self._failed(result)
+        else:
+            self._log.committed(size, batch)
+        finished, self._writing = self._writing, []
+        for _, done in finished:
+            self._tell(done, failed)
+        self._schedule()

@@ -1,0 +1,203 @@
+"""What is written when a node formats a directory, takes it over, and leaves it (metadata-log sections 4
+to 6).
+
+A directory goes from Apache Kafka to us and back because both write these records. Functions here only make
+records; the metadata log appends them. Invariants: a partition's directories name the log directory that
+holds it; leader epochs only grow; a stopped directory has its broker fenced and no leaders.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from pykafkad.cluster import features
+from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE, NO_LEADER, Image
+from pykafkad.errors import StartupError
+from pykafkad.messages import (
+    AbortTransactionRecord,
+    BeginTransactionRecord,
+    BrokerRegistrationChangeRecord,
+    ConfigRecord,
+    EndTransactionRecord,
+    FeatureLevelRecord,
+    PartitionChangeRecord,
+    RegisterBrokerRecord,
+)
+from pykafkad.uuids import random_uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pykafkad.cluster.image import PartitionInfo, Topic
+    from pykafkad.cluster.metadata_log import MetadataLog
+    from pykafkad.cluster.metadata_records import Record
+    from pykafkad.config_listeners import Endpoint
+
+METADATA_TOPIC = "__cluster_metadata"
+MAX_RECORDS_IN_BATCH = 10_000
+FENCED, UNFENCED = 1, -1
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+def check_node(image: Image, node_id: int) -> None:
+    """Refuse a directory of another node, or of several: its logs would look stray (rules R7, R12)."""
+    for topic in image.topics.values():
+        for index, partition in enumerate(topic.partitions):
+            if partition.replicas != [node_id]:
+                raise StartupError(
+                    f"partition {topic.name}-{index} has replicas {partition.replicas}, but node.id is "
+                    f"{node_id}: this directory belongs to another node or to a cluster of several"
+                )
+
+
+def check_not_orphaned(log_directories: Iterable[str]) -> None:
+    """Topics without a metadata log: starting an empty cluster here would lose them (rule R8)."""
+    for directory in log_directories:
+        for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else []:
+            topic, _, index = name.rpartition("-")
+            if (
+                topic
+                and topic != METADATA_TOPIC
+                and index.isdigit()
+                and os.path.exists(os.path.join(directory, name, "partition.metadata"))
+            ):
+                raise StartupError(
+                    f"{directory} holds {name} but there is no metadata log that knows it; "
+                    "bring back __cluster_metadata-0, or start with an empty directory"
+                )
+
+
+def format_log(log: MetadataLog) -> None:
+    """What `kafka-storage format` and the first start of 4.3.1 give a new cluster."""
+    levels: list[Record] = [
+        (FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in features.FORMATTED.items()
+    ]
+    log.append(
+        [
+            (BeginTransactionRecord(name="Bootstrap records"), 0),
+            *levels,
+            (config_record(BROKER_RESOURCE, ALL_BROKERS, "min.insync.replicas", "1"), 0),
+            (EndTransactionRecord(), 0),
+        ]
+    )
+
+
+def take_over(
+    log: MetadataLog, node_id: int, endpoints: Iterable[Endpoint], directories: list[bytes], rack: str | None
+) -> None:
+    """Lead a new quorum epoch, register this broker in it, and lead every partition (rule R1)."""
+    check_node(log.image, node_id)
+    is_new = log.is_new
+    log.begin_epoch(node_id)
+    log.append_leader_change(node_id)
+    if is_new:
+        format_log(log)
+    elif log.open_transaction:
+        log.append([(AbortTransactionRecord(reason="The controller changed."), 0)])
+        log.open_transaction = False
+    image = log.image
+    epoch = log.end_offset
+    changes = [
+        (BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=epoch, fenced=UNFENCED), 0),
+        *(
+            change
+            for topic in image.topics.values()
+            for change in lead_again(image, topic, node_id, directories)
+        ),
+    ]
+    log.append([registration(image, node_id, epoch, endpoints, directories, rack)], *in_batches(changes))
+
+
+def registration(
+    image: Image,
+    node_id: int,
+    broker_epoch: int,
+    endpoints: Iterable[Endpoint],
+    directories: list[bytes],
+    rack: str | None,
+) -> Record:
+    version = features.register_broker_version(image.metadata_version)
+    record = RegisterBrokerRecord(
+        broker_id=node_id,
+        incarnation_id=random_uuid(),
+        broker_epoch=broker_epoch,
+        end_points=[
+            RegisterBrokerRecord.BrokerEndpoint(
+                name=point.name,
+                host=point.host,
+                port=point.port,
+                security_protocol=SECURITY_PROTOCOLS.index(point.protocol),
+            )
+            for point in endpoints
+        ],
+        features=[
+            RegisterBrokerRecord.BrokerFeature(
+                name=name, min_supported_version=lowest, max_supported_version=highest
+            )
+            for name, (lowest, highest) in features.SUPPORTED.items()
+        ],
+        rack=rack,
+        fenced=True,
+        log_dirs=directories if version >= 3 else [],
+        cordoned_log_dirs=[] if version >= 4 else None,
+    )
+    return record, version
+
+
+def lead_again(image: Image, topic: Topic, node_id: int, directories: list[bytes]) -> Iterator[Record]:
+    """This node leads each partition in a new epoch, also one it led before a crash."""
+    version = features.partition_version(image.metadata_version)
+    for index, partition in enumerate(topic.partitions):
+        change = PartitionChangeRecord(partition_id=index, topic_id=topic.id, isr=[node_id], leader=node_id)
+        if version >= 2 and (partition.eligible_leader_replicas or partition.last_known_elr):
+            change.eligible_leader_replicas = []
+            change.last_known_elr = []
+        if partition.leader_recovery_state:
+            change.leader_recovery_state = 0
+        if version >= 1 and len(directories) == 1 and partition.directories != directories:
+            change.directories = directories  # Kafka had not yet noted where it put the log
+        yield change, version
+
+
+def stop(log: MetadataLog, node_id: int) -> None:
+    """Controlled shutdown, complete: no leaders, then this broker fenced (rule R4)."""
+    image = log.image
+    broker = image.brokers[node_id]
+    changes: list[Record] = [
+        (
+            BrokerRegistrationChangeRecord(
+                broker_id=node_id, broker_epoch=broker.epoch, in_controlled_shutdown=1
+            ),
+            1,
+        ),
+        *(
+            resign(image, topic, index, partition)
+            for topic in image.topics.values()
+            for index, partition in enumerate(topic.partitions)
+            if partition.leader == node_id
+        ),
+    ]
+    fence = BrokerRegistrationChangeRecord(broker_id=node_id, broker_epoch=broker.epoch, fenced=FENCED)
+    log.append(*in_batches(changes), [(fence, 0)])
+
+
+def resign(image: Image, topic: Topic, index: int, partition: PartitionInfo) -> Record:
+    """With eligible leader replicas (KIP-966) an empty ISR is allowed, and the last of it stays eligible."""
+    change = PartitionChangeRecord(partition_id=index, topic_id=topic.id, leader=NO_LEADER)
+    if image.elr_enabled:
+        change.isr = []
+        change.eligible_leader_replicas = list(partition.isr)
+        change.last_known_elr = list(partition.isr)
+    return change, features.partition_version(image.metadata_version)
+
+
+def in_batches(changes: Sequence[Record]) -> list[Sequence[Record]]:
+    return [
+        changes[start : start + MAX_RECORDS_IN_BATCH]
+        for start in range(0, len(changes), MAX_RECORDS_IN_BATCH)
+    ]
+
+
+def config_record(resource_type: int, resource: str, key: str, value: str | None) -> Any:
+    return ConfigRecord(resource_type=resource_type, resource_name=resource, name=key, value=value)

@@ -1,0 +1,346 @@
+"""The image: everything the metadata log says, replayed. Brokers, topics, configs, features, ids, ACLs,
+quotas.
+
+`apply(record)` is the only way in, at start-up and while serving, so what is served is what a restart finds.
+Invariants: a topic's partitions are numbered from 0 without gaps; `topics` and `topics_by_id` hold the same
+topics. What cannot be is a MetadataError (stricter than Kafka's replay; metadata-log rule R5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pykafkad.cluster import features, topic_names
+from pykafkad.cluster.metadata_records import MetadataError
+from pykafkad.uuids import to_text
+
+NO_LEADER = -1
+UNCHANGED_LEADER = -2
+UNCHANGED_RECOVERY_STATE = -1
+TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
+ALL_BROKERS = ""
+
+
+class BrokerInfo:
+    """A registered broker. Fenced: it takes no part; every broker of a stopped cluster is."""
+
+    __slots__ = (
+        "directories",
+        "endpoints",
+        "epoch",
+        "fenced",
+        "id",
+        "in_controlled_shutdown",
+        "incarnation_id",
+        "rack",
+    )
+
+    def __init__(self, record: Any) -> None:
+        self.id: int = record.broker_id
+        self.epoch: int = record.broker_epoch
+        self.incarnation_id: bytes = record.incarnation_id
+        self.rack: str | None = record.rack
+        self.fenced: bool = record.fenced
+        self.in_controlled_shutdown: bool = record.in_controlled_shutdown
+        self.directories: list[bytes] = list(record.log_dirs)
+        self.endpoints: dict[str, Any] = {point.name: point for point in record.end_points}  # by listener
+
+
+class PartitionInfo:
+    __slots__ = (
+        "adding_replicas",
+        "directories",
+        "eligible_leader_replicas",
+        "isr",
+        "last_known_elr",
+        "leader",
+        "leader_epoch",
+        "leader_recovery_state",
+        "partition_epoch",
+        "removing_replicas",
+        "replicas",
+    )
+
+    def __init__(self, record: Any) -> None:
+        self.replicas: list[int] = record.replicas
+        self.isr: list[int] = record.isr
+        self.removing_replicas: list[int] = record.removing_replicas
+        self.adding_replicas: list[int] = record.adding_replicas
+        self.leader: int = record.leader
+        self.leader_recovery_state: int = record.leader_recovery_state
+        self.leader_epoch: int = record.leader_epoch
+        self.partition_epoch: int = record.partition_epoch
+        self.directories: list[bytes] = record.directories
+        self.eligible_leader_replicas: list[int] = record.eligible_leader_replicas or []
+        self.last_known_elr: list[int] = record.last_known_elr or []
+
+    def change(self, record: Any) -> None:
+        """An absent field stays as it is; naming a leader, even the same one, begins a new leader epoch."""
+        for field in CHANGEABLE:
+            value = getattr(record, field)
+            if value is not None:
+                setattr(self, field, value)
+        if record.leader != UNCHANGED_LEADER:
+            self.leader = record.leader
+            self.leader_epoch += 1
+        if record.leader_recovery_state != UNCHANGED_RECOVERY_STATE:
+            self.leader_recovery_state = record.leader_recovery_state
+        self.partition_epoch += 1
+
+
+CHANGEABLE = (
+    "isr",
+    "replicas",
+    "removing_replicas",
+    "adding_replicas",
+    "directories",
+    "eligible_leader_replicas",
+    "last_known_elr",
+)
+
+
+class Topic:
+    """A topic; `cache` is for what handlers derive from it, and is dropped whenever a partition changes."""
+
+    __slots__ = ("cache", "configs", "id", "is_internal", "name", "partitions")
+
+    def __init__(self, name: str, topic_id: bytes, configs: dict[str, str]) -> None:
+        self.name = name
+        self.id = topic_id
+        self.configs = configs
+        self.partitions: list[PartitionInfo] = []
+        self.is_internal = name in topic_names.INTERNAL
+        self.cache: dict[str, Any] = {}
+
+
+class Image:
+    def __init__(self) -> None:
+        self.topics: dict[str, Topic] = {}
+        self.topics_by_id: dict[bytes, Topic] = {}
+        self.removed: list[Topic] = []  # since somebody last took them away, to delete their logs
+        self.colliding: dict[str, dict[str, None]] = {}  # collision key -> names; the names that can collide
+        self.brokers: dict[int, BrokerInfo] = {}
+        self.controllers: dict[int, Any] = {}
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}  # (resource type, name) -> key -> value
+        self.features: dict[str, int] = {}
+        self.next_producer_id = 0
+        self.acls: dict[bytes, Any] = {}
+        self.scram_users: dict[tuple[str, int], Any] = {}
+        self.client_quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
+        self.delegation_tokens: dict[str, Any] = {}
+        self.offset = -1  # of the last record applied; ApiVersions shows it as the features' epoch
+        self._apply: dict[int, Callable[[Any], None]] = self._appliers()
+
+    @property
+    def metadata_version(self) -> int:
+        return self.features.get(features.METADATA_VERSION, 0)
+
+    @property
+    def elr_enabled(self) -> bool:
+        return self.features.get(features.ELIGIBLE_LEADER_REPLICAS, 0) > 0
+
+    def broker_configs(self, name: str) -> dict[str, str]:
+        """Dynamic configs of one broker ("1"), or of all brokers ("")."""
+        return self.configs.get((BROKER_RESOURCE, name), {})
+
+    def collides_with(self, name: str) -> str | None:
+        """An existing topic whose name differs from this one only in '.' and '_', if there is one."""
+        names = self.colliding.get(topic_names.collision_key(name), {})
+        return next(iter(names), None) if topic_names.can_collide(name) else None
+
+    def apply(self, record: Any, offset: int | None = None) -> None:
+        self._apply[record.api_key](record)
+        if offset is not None:
+            self.offset = offset
+
+    def _appliers(self) -> dict[int, Callable[[Any], None]]:
+        return {
+            0: self._register_broker,
+            1: self._unregister_broker,
+            2: self._topic,
+            3: self._partition,
+            4: self._config,
+            5: self._partition_change,
+            7: self._fence,
+            8: self._unfence,
+            9: self._remove_topic,
+            10: self._delegation_token,
+            11: self._scram,
+            12: self._feature_level,
+            14: self._client_quota,
+            15: self._producer_ids,
+            17: self._broker_change,
+            18: self._acl,
+            19: self._remove_acl,
+            20: _nothing,  # NoOp
+            21: _nothing,  # ZkMigrationState
+            22: self._remove_scram,
+            23: _nothing,  # transactions are the log's matter: it hands over only what is committed
+            24: _nothing,
+            25: _nothing,
+            26: self._remove_delegation_token,
+            27: self._register_controller,
+            28: self._clear_elr,
+        }
+
+    # -- brokers
+
+    def _register_broker(self, record: Any) -> None:
+        self.brokers[record.broker_id] = BrokerInfo(record)
+
+    def _unregister_broker(self, record: Any) -> None:
+        self._broker(record.broker_id, record.broker_epoch)
+        del self.brokers[record.broker_id]
+
+    def _fence(self, record: Any) -> None:
+        self._broker(record.id, record.epoch).fenced = True
+
+    def _unfence(self, record: Any) -> None:
+        self._broker(record.id, record.epoch).fenced = False
+
+    def _broker_change(self, record: Any) -> None:
+        broker = self._broker(record.broker_id, record.broker_epoch)
+        if record.fenced:
+            broker.fenced = record.fenced > 0
+        if record.in_controlled_shutdown:
+            broker.in_controlled_shutdown = True
+        if record.log_dirs:
+            broker.directories = list(record.log_dirs)
+
+    def _broker(self, broker_id: int, epoch: int) -> BrokerInfo:
+        broker = self.brokers.get(broker_id)
+        if broker is None:
+            raise MetadataError(f"broker {broker_id} is not registered")
+        if broker.epoch != epoch:
+            raise MetadataError(f"broker {broker_id} has epoch {broker.epoch}, not {epoch}")
+        return broker
+
+    def _register_controller(self, record: Any) -> None:
+        self.controllers[record.controller_id] = record
+
+    # -- topics
+
+    def _topic(self, record: Any) -> None:
+        name = record.name
+        if name in self.topics or record.topic_id in self.topics_by_id:
+            raise MetadataError(f"topic {name} exists already")
+        topic = Topic(name, record.topic_id, self.configs.setdefault((TOPIC_RESOURCE, name), {}))
+        self.topics[name] = self.topics_by_id[record.topic_id] = topic
+        if topic_names.can_collide(name):
+            self.colliding.setdefault(topic_names.collision_key(name), {})[name] = None
+
+    def _remove_topic(self, record: Any) -> None:
+        topic = self._topic_of(record.topic_id)
+        del self.topics_by_id[topic.id], self.topics[topic.name]
+        self.removed.append(topic)
+        self.configs.pop((TOPIC_RESOURCE, topic.name), None)
+        key = topic_names.collision_key(topic.name)
+        names = self.colliding.get(key)
+        if names is not None:
+            names.pop(topic.name, None)
+            if not names:
+                del self.colliding[key]
+
+    def _partition(self, record: Any) -> None:
+        topic = self._topic_of(record.topic_id)
+        if record.partition_id != len(topic.partitions):
+            raise MetadataError(
+                f"topic {topic.name} has {len(topic.partitions)} partitions, not {record.partition_id}"
+            )
+        topic.partitions.append(PartitionInfo(record))
+        topic.cache.clear()
+
+    def _partition_change(self, record: Any) -> None:
+        topic = self._topic_of(record.topic_id)
+        if not 0 <= record.partition_id < len(topic.partitions):
+            raise MetadataError(f"topic {topic.name} has no partition {record.partition_id}")
+        topic.partitions[record.partition_id].change(record)
+        topic.cache.clear()
+
+    def _clear_elr(self, record: Any) -> None:
+        """min.insync.replicas changed: who is eligible is found out anew (empty name: in all topics)."""
+        topics = self.topics.values() if not record.topic_name else [self._topic_named(record.topic_name)]
+        for topic in topics:
+            for partition in topic.partitions:
+                partition.eligible_leader_replicas, partition.last_known_elr = [], []
+            topic.cache.clear()
+
+    def _topic_of(self, topic_id: bytes) -> Topic:
+        topic = self.topics_by_id.get(topic_id)
+        if topic is None:
+            raise MetadataError(f"there is no topic with id {to_text(topic_id)}")
+        return topic
+
+    def _topic_named(self, name: str) -> Topic:
+        topic = self.topics.get(name)
+        if topic is None:
+            raise MetadataError(f"there is no topic {name}")
+        return topic
+
+    # -- configs, features, ids
+
+    def _config(self, record: Any) -> None:
+        resource = (record.resource_type, record.resource_name)
+        if record.value is not None:
+            self.configs.setdefault(resource, {})[record.name] = record.value
+        elif resource in self.configs:
+            self.configs[resource].pop(record.name, None)
+
+    def _feature_level(self, record: Any) -> None:
+        supported = features.SUPPORTED.get(record.name)
+        if supported is None:
+            raise MetadataError(f"unknown feature {record.name}")
+        if record.feature_level > supported[1]:
+            raise MetadataError(
+                f"{record.name} {record.feature_level} is newer than {supported[1]}, the newest known here"
+            )
+        if record.name == features.METADATA_VERSION and record.feature_level < supported[0]:
+            raise MetadataError(f"{record.name} {record.feature_level} is older than {supported[0]}")
+        if record.feature_level == 0:
+            self.features.pop(record.name, None)
+        else:
+            self.features[record.name] = record.feature_level
+
+    def _producer_ids(self, record: Any) -> None:
+        if record.next_producer_id < self.next_producer_id:
+            raise MetadataError(
+                f"producer ids go back from {self.next_producer_id} to {record.next_producer_id}"
+            )
+        self.next_producer_id = record.next_producer_id
+
+    # -- security and quotas
+
+    def _acl(self, record: Any) -> None:
+        self.acls[record.id] = record
+
+    def _remove_acl(self, record: Any) -> None:
+        if self.acls.pop(record.id, None) is None:
+            raise MetadataError(f"there is no ACL with id {to_text(record.id)}")
+
+    def _scram(self, record: Any) -> None:
+        self.scram_users[record.name, record.mechanism] = record
+
+    def _remove_scram(self, record: Any) -> None:
+        if self.scram_users.pop((record.name, record.mechanism), None) is None:
+            raise MetadataError(f"user {record.name} has no credential of mechanism {record.mechanism}")
+
+    def _client_quota(self, record: Any) -> None:
+        entity = tuple(sorted(((part.entity_type, part.entity_name) for part in record.entity), key=str))
+        if not record.remove:
+            self.client_quotas.setdefault(entity, {})[record.key] = record.value
+            return
+        values = self.client_quotas.get(entity, {})
+        values.pop(record.key, None)
+        if not values:
+            self.client_quotas.pop(entity, None)
+
+    def _delegation_token(self, record: Any) -> None:
+        self.delegation_tokens[record.token_id] = record
+
+    def _remove_delegation_token(self, record: Any) -> None:
+        self.delegation_tokens.pop(record.token_id, None)
+
+
+def _nothing(record: Any) -> None:
+    pass

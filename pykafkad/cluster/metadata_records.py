@@ -1,0 +1,120 @@
+"""The records of the metadata log: the frame around them, and which schema an API key names.
+
+    value of a record:           uvarint frame version (1) | uvarint API key | uvarint record version | body
+    key of a control record:     int16 version (0) | int16 type
+    value of a control record:   a message that begins with its own int16 version
+
+A record of a type that 4.3.1 does not know ends the replay: its meaning would be lost (metadata-log rule
+R10).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafkad import messages
+from pykafkad.errors import StartupError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+FRAME_VERSION = 1
+
+NAMES: dict[int, str] = {
+    0: "RegisterBrokerRecord",
+    1: "UnregisterBrokerRecord",
+    2: "TopicRecord",
+    3: "PartitionRecord",
+    4: "ConfigRecord",
+    5: "PartitionChangeRecord",
+    7: "FenceBrokerRecord",
+    8: "UnfenceBrokerRecord",
+    9: "RemoveTopicRecord",
+    10: "DelegationTokenRecord",
+    11: "UserScramCredentialRecord",
+    12: "FeatureLevelRecord",
+    14: "ClientQuotaRecord",
+    15: "ProducerIdsRecord",
+    17: "BrokerRegistrationChangeRecord",
+    18: "AccessControlEntryRecord",
+    19: "RemoveAccessControlEntryRecord",
+    20: "NoOpRecord",
+    21: "ZkMigrationStateRecord",
+    22: "RemoveUserScramCredentialRecord",
+    23: "BeginTransactionRecord",
+    24: "EndTransactionRecord",
+    25: "AbortTransactionRecord",
+    26: "RemoveDelegationTokenRecord",
+    27: "RegisterControllerRecord",
+    28: "ClearElrRecord",
+}
+
+LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS = 2, 3, 4, 5, 6
+
+# A whole record with a NoOp: Kafka writes one every 500 ms, so they are told by their bytes, undecoded.
+NO_OP = bytes.fromhex("1400000001080114000000")
+
+Record = tuple[Any, int]  # a message of messages.*Record, and the version it is written in
+
+
+class MetadataError(StartupError):
+    """The metadata log says something that cannot be, or that this broker cannot understand."""
+
+
+def encode(record: Any, version: int) -> bytes:
+    return b"\x01" + uvarint(record.api_key) + uvarint(version) + bytes(record.encode(version))
+
+
+def encode_all(records: Sequence[Record]) -> list[bytes]:
+    return [encode(record, version) for record, version in records]
+
+
+def decode(value: bytes | memoryview) -> Any:
+    """The message in a record's value."""
+    frame_version, position = read_uvarint(value, 0)
+    api_key, position = read_uvarint(value, position)
+    version, position = read_uvarint(value, position)
+    if frame_version != FRAME_VERSION:
+        raise MetadataError(f"unknown frame version {frame_version}")
+    name = NAMES.get(api_key)
+    if name is None:
+        raise MetadataError(f"unknown record type {api_key}")
+    schema = getattr(messages, name)
+    if not schema.min_version <= version <= schema.max_version:
+        raise MetadataError(f"unknown version {version} of {name}")
+    try:
+        return schema.decode(value, version, position)
+    except ValueError as error:
+        raise MetadataError(f"malformed {name}: {error}") from None
+
+
+def control_key(control_type: int) -> bytes:
+    return b"\x00\x00" + control_type.to_bytes(2, "big")
+
+
+def control_type(key: bytes | None) -> int:
+    if key is None or len(key) < 4:
+        raise MetadataError("control record without a type")
+    return int.from_bytes(key[2:4], "big")
+
+
+def uvarint(number: int) -> bytes:
+    out = bytearray()
+    while number > 127:
+        out.append(number & 127 | 128)
+        number >>= 7
+    out.append(number)
+    return bytes(out)
+
+
+def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, 35, 7):
+        if position >= len(data):
+            break
+        byte = data[position]
+        position += 1
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number, position
+    raise MetadataError("malformed record frame")

@@ -1,0 +1,220 @@
+"""Creating topics: what is refused, in which order and in which words (all of it Kafka's), and which
+records result.
+
+Nothing here writes or waits: `plan` looks at the names taken, and returns what each topic comes to. The
+order of a topic's records is Kafka's: Topic, its Configs, ClearElr where min.insync.replicas is set, its
+Partitions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pykafkad import errors
+from pykafkad.cluster import features, topic_names
+from pykafkad.cluster.handover import config_record
+from pykafkad.cluster.image import TOPIC_RESOURCE, Image
+from pykafkad.cluster.topic_configs import why_refused
+from pykafkad.errors import KafkaError
+from pykafkad.messages import ClearElrRecord, PartitionRecord, TopicRecord
+from pykafkad.uuids import random_uuid
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pykafkad.cluster.metadata_records import Record
+    from pykafkad.config import BrokerConfig
+
+MAX_PARTITIONS_IN_REQUEST = 10_000
+MAX_RECORDS_IN_REQUEST = 10_000
+NOT_SET = -1
+
+TOO_MANY_PARTITIONS = "Excessively large number of partitions per request."
+TOO_MANY_RECORDS = "Unable to perform excessively large batch operation."
+
+
+class Names(Protocol):
+    """The topics there are, with what is about to be created and without what is about to be deleted."""
+
+    def exists(self, name: str) -> bool: ...
+    def collides_with(self, name: str) -> str | None: ...
+
+
+class Planned:
+    """What one topic of a request comes to: an error, or records."""
+
+    __slots__ = ("configs", "error", "name", "records", "replicas", "topic_id")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.error: KafkaError | None = None
+        self.topic_id = bytes(16)
+        self.configs: dict[str, str] = {}
+        self.replicas: list[list[int]] = []  # of each partition
+        self.records: list[Record] = []
+
+
+class Planner:
+    """`place(count)`: the log directories (ids) of that many new partitions."""
+
+    def __init__(
+        self, config: BrokerConfig, image: Image, names: Names, place: Callable[[int], list[bytes]]
+    ) -> None:
+        self._config = config
+        self._image = image
+        self._names = names
+        self._place = place
+
+    def plan(self, topics: Sequence[Any]) -> list[Planned]:
+        """One Planned a topic, in the request's order. Topics of a request do not see each other's names."""
+        if sum(self._partitions_wanted(topic) for topic in topics) > MAX_PARTITIONS_IN_REQUEST:
+            return refuse_all(topics, TOO_MANY_PARTITIONS)
+        planned = [self._plan(topic) for topic in topics]
+        if sum(len(topic.records) for topic in planned) > MAX_RECORDS_IN_REQUEST:
+            return refuse_all(topics, TOO_MANY_RECORDS)
+        return planned
+
+    def _partitions_wanted(self, topic: Any) -> int:
+        if topic.assignments:
+            return len(topic.assignments)
+        if topic.num_partitions == NOT_SET:
+            return int(self._config["num.partitions"])
+        return int(topic.num_partitions)
+
+    def _plan(self, topic: Any) -> Planned:
+        planned = Planned(topic.name)
+        try:
+            self._check_name(topic.name)
+            planned.configs = self._checked_configs(topic)
+            planned.replicas = self._replicas(topic)
+        except KafkaError as error:
+            planned.error = error
+            return planned
+        planned.topic_id = random_uuid()
+        planned.records = self._records(planned)
+        return planned
+
+    def _check_name(self, name: str) -> None:
+        if self._names.exists(name):
+            raise KafkaError(errors.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+        problem = topic_names.why_invalid(name)
+        if problem is not None:
+            raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, problem)
+        other = self._names.collides_with(name)
+        if other is not None:
+            raise KafkaError(
+                errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
+            )
+
+    def _checked_configs(self, topic: Any) -> dict[str, str]:
+        wanted: dict[str, str | None] = {item.name: item.value for item in topic.configs}
+        problem = why_refused(self._config, wanted)
+        if problem is not None:
+            raise KafkaError(errors.INVALID_CONFIG, problem)
+        return {name: value for name, value in wanted.items() if value is not None}
+
+    # -- where the replicas go
+
+    def _replicas(self, topic: Any) -> list[list[int]]:
+        if topic.assignments:
+            return self._assigned(topic)
+        factor, count = topic.replication_factor, topic.num_partitions
+        if factor < NOT_SET or factor == 0:
+            raise KafkaError(
+                errors.INVALID_REPLICATION_FACTOR,
+                "Replication factor must be larger than 0, or -1 to use the default value.",
+            )
+        if count < NOT_SET or count == 0:
+            raise KafkaError(
+                errors.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
+            )
+        factor = int(self._config["default.replication.factor"]) if factor == NOT_SET else factor
+        count = int(self._config["num.partitions"]) if count == NOT_SET else count
+        brokers = sorted(self._image.brokers)
+        if factor > len(brokers):
+            raise KafkaError(
+                errors.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {factor} time(s): The target replication factor of "
+                f"{factor} cannot be reached because only {len(brokers)} broker(s) are registered or some "
+                "brokers have all their log directories cordoned.",
+            )
+        return [brokers[:factor] for _ in range(count)]
+
+    def _assigned(self, topic: Any) -> list[list[int]]:
+        for field, value in (
+            ("replication factor", topic.replication_factor),
+            ("numPartitions", topic.num_partitions),
+        ):
+            if value != NOT_SET:
+                raise KafkaError(
+                    errors.INVALID_REQUEST,
+                    f"A manual partition assignment was specified, but {field} was not set to -1.",
+                )
+        assigned: dict[int, list[int]] = {}
+        for assignment in topic.assignments:
+            if assignment.partition_index in assigned:
+                raise bad_assignment(
+                    f"Found multiple manual partition assignments for partition {assignment.partition_index}"
+                )
+            self._check_assignment(assignment.broker_ids, list(assigned.values()))
+            assigned[assignment.partition_index] = assignment.broker_ids
+        if set(assigned) != set(range(len(assigned))):
+            raise bad_assignment("partitions should be a consecutive 0-based integer sequence")
+        return [assigned[index] for index in range(len(assigned))]
+
+    def _check_assignment(self, replicas: list[int], earlier: list[list[int]]) -> None:
+        if not replicas:
+            raise bad_assignment("The manual partition assignment includes an empty replica list.")
+        previous = None
+        for broker in sorted(replicas):
+            if broker == previous:
+                raise bad_assignment(
+                    f"The manual partition assignment includes the broker {broker} more than once."
+                )
+            if broker not in self._image.brokers:
+                raise bad_assignment(
+                    f"The manual partition assignment includes broker {broker}, but no such broker is "
+                    "registered."
+                )
+            previous = broker
+        if earlier and len(earlier[0]) != len(replicas):
+            raise bad_assignment(
+                f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but "
+                f"this is not consistent with previous partitions, which have {len(earlier[0])} replica(s)."
+            )
+
+    # -- records
+
+    def _records(self, planned: Planned) -> list[Record]:
+        name, topic_id = planned.name, planned.topic_id
+        version = features.partition_version(self._image.metadata_version)
+        records: list[Record] = [(TopicRecord(name=name, topic_id=topic_id), 0)]
+        for key, value in planned.configs.items():
+            records.append((config_record(TOPIC_RESOURCE, name, key, value), 0))
+        if "min.insync.replicas" in planned.configs and self._image.elr_enabled:
+            records.append((ClearElrRecord(topic_name=name), 0))
+        directories = self._place(len(planned.replicas))
+        for index, (replicas, directory) in enumerate(zip(planned.replicas, directories, strict=True)):
+            record = PartitionRecord(
+                partition_id=index,
+                topic_id=topic_id,
+                replicas=replicas,
+                isr=replicas,
+                leader=replicas[0],
+                leader_epoch=0,
+                partition_epoch=0,
+                directories=[directory] if version >= 1 else [],
+            )
+            records.append((record, version))
+        return records
+
+
+def bad_assignment(text: str) -> KafkaError:
+    return KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, text)
+
+
+def refuse_all(topics: Sequence[Any], text: str) -> list[Planned]:
+    planned = [Planned(topic.name) for topic in topics]
+    for topic in planned:
+        topic.error = KafkaError(errors.POLICY_VIOLATION, text)
+    return planned

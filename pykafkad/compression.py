@@ -1,0 +1,457 @@
+"""The codecs of record batches: decompression in bounded pieces, and compression.
+
+Owns the framings that Kafka uses (gzip members, xerial's snappy, LZ4 frames, zstd frames) as strictly or as
+loosely as Kafka reads them. Invariants: a piece is at most one block of a framing; pieces of one batch together
+are at most `allowed_bytes` of its size, so a bomb is refused while it unfolds; a codec's library is imported
+when it is first used; what comes before a fault is given out as far as Kafka's streams do, for then its verdict
+is on those records. Codecs have their number from the attributes of a batch: 0 none, 1 gzip, 2 snappy, 3 lz4,
+4 zstd.
+KIP-57 (LZ4 header checksum), KIP-110 (zstd), KIP-390 (levels).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Protocol
+
+    class Compressor(Protocol):
+        def compress(self, data: bytes) -> bytes: ...
+
+        def flush(self) -> bytes: ...
+
+
+NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
+
+# Any batch may grow to the first; beyond it the growth itself must be believable. Kafka has no bound.
+ALWAYS_ALLOWED_BYTES = 64 * 1024 * 1024
+BELIEVABLE_RATIO = 256
+
+
+class DecompressionError(Exception):
+    """The compressed bytes are not what their codec says."""
+
+
+class ExpansionError(Exception):
+    """More comes out than could be meant."""
+
+
+def allowed_bytes(compressed_size: int) -> int:
+    return max(ALWAYS_ALLOWED_BYTES, BELIEVABLE_RATIO * compressed_size)
+
+
+def pieces(codec: int, payload: memoryview, magic: int = 2) -> Iterator[bytes]:
+    """The decompressed bytes of `payload`, in order. `magic`: format 0 had a bug in LZ4's header checksum."""
+    if codec == NONE:
+        return iter((bytes(payload),))
+    if codec == GZIP:
+        found = gunzip(payload)
+    elif codec == SNAPPY:
+        found = filled(unsnappy(payload), SNAPPY_FILL_BYTES)
+    elif codec == LZ4:
+        found = unlz4(payload, check_header=magic > 0)
+    else:
+        found = filled(unzstd(payload), ZSTD_FILL_BYTES)
+    return bounded(found, allowed_bytes(len(payload)))
+
+
+def bounded(found: Iterator[bytes], allowed: int) -> Iterator[bytes]:
+    left = allowed
+    for piece in found:
+        left -= len(piece)
+        if left < 0:
+            raise ExpansionError(f"a batch expands to more than {allowed} bytes")
+        yield piece
+
+
+def filled(found: Iterator[bytes], fill_bytes: int) -> Iterator[bytes]:
+    """Bytes as a reader gets them that fills a buffer before it gives any out: those before a fault are lost
+    when they do not fill it. An empty piece is where the stream answers with less."""
+    waiting = b""
+    for piece in found:
+        waiting += piece
+        whole = len(waiting) - (len(waiting) % fill_bytes if piece else 0)
+        if whole:
+            yield waiting[:whole]
+            waiting = waiting[whole:]
+    if waiting:
+        yield waiting
+
+
+def compressor(codec: int, level: int | None = None) -> Compressor:
+    if codec == GZIP:
+        import zlib
+
+        return zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, 31)
+    if codec == SNAPPY:
+        return SnappyCompressor()
+    if codec == LZ4:
+        return Lz4Compressor(level)
+    import zstandard
+
+    return zstandard.ZstdCompressor(level=3 if level is None else level).compressobj()
+
+
+# -- gzip, as java.util.zip.GZIPInputStream reads it
+
+GZIP_INPUT_BYTES, GZIP_OUTPUT_BYTES = 8 * 1024, 16 * 1024  # of one call of the library
+GZIP_TRAILER_BYTES = 8
+# What must follow a member's deflated data for another member to be looked for: two trailers and a header.
+GZIP_NEXT_MEMBER_BYTES = 26
+
+
+def gunzip(payload: memoryview) -> Iterator[bytes]:
+    import zlib
+
+    position = gzip_header(payload, 0)
+    if position < 0:
+        raise DecompressionError("not in gzip format" if len(payload) else "unexpected end of gzip stream")
+    while position >= 0:
+        inflater = zlib.decompressobj(-15)
+        crc = size = 0
+        while not inflater.eof:
+            source: Any = inflater.unconsumed_tail
+            if not source:
+                source = payload[position : position + GZIP_INPUT_BYTES]
+                position += len(source)
+                if not source:
+                    raise DecompressionError("unexpected end of gzip stream")
+            try:
+                piece = inflater.decompress(source, GZIP_OUTPUT_BYTES)
+            except zlib.error as error:
+                raise DecompressionError(f"gzip: {error}") from None
+            if piece:
+                crc = zlib.crc32(piece, crc)
+                size += len(piece)
+                yield piece
+        position = after_gzip_member(payload, position - len(inflater.unused_data), crc, size)
+
+
+def after_gzip_member(payload: memoryview, position: int, crc: int, size: int) -> int:
+    """Check the trailer at `position`; where the next member starts, or -1 (other bytes are ignored)."""
+    trailer = payload[position : position + GZIP_TRAILER_BYTES]
+    if len(trailer) < GZIP_TRAILER_BYTES:
+        raise DecompressionError("unexpected end of gzip stream")
+    if (
+        int.from_bytes(trailer[:4], "little") != crc
+        or int.from_bytes(trailer[4:], "little") != size & 0xFFFFFFFF
+    ):
+        raise DecompressionError("corrupt gzip trailer")
+    if len(payload) - position <= GZIP_NEXT_MEMBER_BYTES:
+        return -1
+    return gzip_header(payload, position + GZIP_TRAILER_BYTES)
+
+
+def gzip_header(payload: memoryview, start: int) -> int:
+    """Where the deflated data of the member at `start` begins; -1 if no member starts there."""
+    header = payload[start : start + 10]
+    if len(header) < 10 or bytes(header[:3]) != b"\x1f\x8b\x08":
+        return -1
+    flags = header[3]
+    position = start + 10
+    if flags & 4:
+        position += 2 + int.from_bytes(payload[position : position + 2], "little")
+    for flag in (8, 16):  # name, comment
+        if flags & flag:
+            position = after_zero(payload, position)
+    if flags & 2:
+        import zlib
+
+        crc = int.from_bytes(payload[position : position + 2], "little")
+        if zlib.crc32(payload[start:position]) & 0xFFFF != crc:
+            return -1
+        position += 2
+    return position if position <= len(payload) else -1
+
+
+def after_zero(payload: memoryview, position: int) -> int:
+    while position < len(payload) and payload[position]:
+        position += 1
+    return position + 1
+
+
+# -- snappy: xerial's framing (the Java library's), or one bare block
+
+XERIAL_MAGIC = b"\x82SNAPPY\x00"
+XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+XERIAL_BLOCK_BYTES = 32 * 1024
+SNAPPY_FILL_BYTES = 2048
+# A copy of 64 bytes takes three: no block of snappy expands further.
+SNAPPY_GREATEST_RATIO = 22
+
+
+def unsnappy(payload: memoryview) -> Iterator[bytes]:
+    if bytes(payload[:8]) != XERIAL_MAGIC or len(payload) < 16:
+        if not len(payload):
+            raise DecompressionError("cannot decompress an empty snappy stream")
+        yield snappy_block(payload)
+        return
+    position = given = 0
+    while len(payload) - position >= 4:
+        if bytes(payload[position : position + 4]) == XERIAL_MAGIC[:4]:  # a stream may be followed by another
+            good = xerial_header(payload, position)
+            position += 16
+            if not good:  # the Java library takes it for the end, but when it is asked again it goes on
+                if given % SNAPPY_FILL_BYTES == 0:
+                    return
+                yield b""
+                given = 0
+            continue
+        size = int.from_bytes(payload[position : position + 4], "big", signed=True)
+        position += 4
+        if size < 0 or size > len(payload) - position:
+            raise DecompressionError("failed to read a snappy chunk")
+        block = snappy_block(payload[position : position + size])
+        yield block
+        given += len(block)
+        position += size
+
+
+def xerial_header(payload: memoryview, position: int) -> bool:
+    """Is the header there good? One that begins well and has another magic is no fault."""
+    header = bytes(payload[position : position + 16])
+    if len(header) < 16:
+        raise DecompressionError("insufficient header size in a concatenated snappy stream")
+    if not header.startswith(XERIAL_MAGIC):
+        return False
+    if int.from_bytes(header[8:12], "big", signed=True) < 1:
+        raise DecompressionError("incompatible version of the snappy framing")
+    return True
+
+
+def snappy_block(block: memoryview) -> bytes:
+    import snappy  # type: ignore[import-untyped]
+
+    claimed = snappy_claim(block)
+    if claimed < 0 or claimed > SNAPPY_GREATEST_RATIO * (len(block) + 3):
+        raise DecompressionError("invalid snappy block")
+    try:
+        found: bytes = snappy.uncompress(block)
+    except Exception as error:  # the library has several, none with a common base
+        raise DecompressionError(f"snappy: {error}") from None
+    return found
+
+
+def snappy_claim(block: memoryview) -> int:
+    """The decompressed size that a block says it has; -1 when it cannot be read."""
+    claimed = 0
+    for place, byte in enumerate(block[:5]):
+        claimed |= (byte & 0x7F) << (7 * place)
+        if byte < 0x80:
+            return claimed
+    return -1
+
+
+class SnappyCompressor:
+    """xerial's framing: a header, then blocks with their size before them."""
+
+    def __init__(self) -> None:
+        import snappy
+
+        self._encode = snappy.compress
+        self._waiting = bytearray()
+        self._head = XERIAL_HEADER
+
+    def compress(self, data: bytes) -> bytes:
+        self._waiting += data
+        out = bytearray()
+        start = 0
+        while len(self._waiting) - start >= XERIAL_BLOCK_BYTES:
+            out += self._block(self._waiting[start : start + XERIAL_BLOCK_BYTES])
+            start += XERIAL_BLOCK_BYTES
+        del self._waiting[:start]
+        return bytes(out)
+
+    def flush(self) -> bytes:
+        return self._block(self._waiting) if self._waiting or self._head else b""
+
+    def _block(self, data: bytearray) -> bytes:
+        head, self._head = self._head, b""
+        encoded: bytes = self._encode(bytes(data)) if data else b""
+        return head + (len(encoded).to_bytes(4, "big") + encoded if data else b"")
+
+
+# -- lz4: one frame of independent blocks; what comes after its end is ignored, and so is its content checksum
+
+LZ4_MAGIC = 0x184D2204
+LZ4_STORED = 0x80000000  # bit of a block's size: it is not compressed
+LZ4_BLOCK_CHECKSUM, LZ4_CONTENT_SIZE, LZ4_CONTENT_CHECKSUM = 0x10, 0x08, 0x04
+LZ4_DEFAULT_LEVEL = 9  # Kafka's; it stands for the fast compressor
+
+
+def unlz4(payload: memoryview, check_header: bool) -> Iterator[bytes]:
+    flags, block_bytes, position = lz4_header(payload, check_header)
+    while True:
+        size = lz4_int(payload, position)
+        position += 4
+        stored = size & LZ4_STORED
+        size &= ~LZ4_STORED
+        if size == 0:
+            if flags & LZ4_CONTENT_CHECKSUM:
+                lz4_int(payload, position)
+            return
+        if size > block_bytes:
+            raise DecompressionError(f"lz4: block size {size} exceeded max: {block_bytes}")
+        block = payload[position : position + size]
+        if len(block) < size:
+            raise DecompressionError("lz4: stream ended prematurely")
+        found = bytes(block) if stored else lz4_block(block, block_bytes)
+        position += size
+        if flags & LZ4_BLOCK_CHECKSUM:
+            if lz4_int(payload, position) != hashed(block):
+                raise DecompressionError("lz4: block checksum mismatch")
+            position += 4
+        yield found
+
+
+def lz4_header(payload: memoryview, check_header: bool) -> tuple[int, int, int]:
+    """Flags, greatest block, and where the blocks start."""
+    if len(payload) < 7:
+        raise DecompressionError("lz4: stream ended prematurely")
+    if lz4_int(payload, 0) != LZ4_MAGIC:
+        raise DecompressionError("lz4: stream unsupported (invalid magic bytes)")
+    flags, sizes = payload[4], payload[5]
+    if flags & 0x03 or flags >> 6 != 1 or not flags & 0x20:
+        raise DecompressionError("lz4: reserved bits, a version other than 1 or dependent blocks")
+    if sizes & 0x8F or sizes >> 4 < 4:
+        raise DecompressionError("lz4: invalid block size")
+    position = 14 if flags & LZ4_CONTENT_SIZE else 6
+    if len(payload) <= position:
+        raise DecompressionError("lz4: stream ended prematurely")
+    if check_header and hashed(payload[4:position]) >> 8 & 0xFF != payload[position]:
+        raise DecompressionError("lz4: stream frame descriptor corrupted")
+    return flags, 1 << (8 + 2 * (sizes >> 4)), position + 1
+
+
+def lz4_int(payload: memoryview, position: int) -> int:
+    found = payload[position : position + 4]
+    if len(found) < 4:
+        raise DecompressionError("lz4: stream ended prematurely")
+    return int.from_bytes(found, "little")
+
+
+def hashed(data: memoryview) -> int:
+    from pykafkad.hot.records import xxhash32
+
+    return xxhash32(data)
+
+
+def lz4_block(block: memoryview, block_bytes: int) -> bytes:
+    from lz4.block import LZ4BlockError, decompress  # type: ignore[import-untyped]
+
+    try:
+        found: bytes = decompress(block, uncompressed_size=block_bytes)
+    except LZ4BlockError as error:
+        raise DecompressionError(f"lz4: {error}") from None
+    return found
+
+
+class Lz4Compressor:
+    """Frames as Kafka writes them: 64 KiB blocks, independent, no checksums."""
+
+    def __init__(self, level: int | None) -> None:
+        from lz4.frame import BLOCKSIZE_MAX64KB, LZ4FrameCompressor  # type: ignore[import-untyped]
+
+        fast = level is None or level == LZ4_DEFAULT_LEVEL
+        self._frame = LZ4FrameCompressor(
+            block_size=BLOCKSIZE_MAX64KB, block_linked=False, compression_level=0 if fast else level
+        )
+        self._head: bytes = self._frame.begin()
+
+    def compress(self, data: bytes) -> bytes:
+        head, self._head = self._head, b""
+        out: bytes = self._frame.compress(data)
+        return head + out
+
+    def flush(self) -> bytes:
+        head, self._head = self._head, b""
+        out: bytes = self._frame.flush()
+        return head + out
+
+
+# -- zstd: frames, one after another, also skippable ones. The library gives out all that its input holds, so
+# it is fed a block at a time; that needs their bounds.
+
+ZSTD_MAGIC = 0xFD2FB528
+ZSTD_SKIPPABLE = 0x184D2A50
+ZSTD_BLOCK_BYTES = 128 * 1024
+ZSTD_INPUT_BYTES = ZSTD_BLOCK_BYTES + 3  # what the Java library reads at a time
+ZSTD_FILL_BYTES = 16 * 1024
+ZSTD_WINDOW_BYTES = 1 << 27  # as the Java library: larger ones are refused
+ZSTD_RLE, ZSTD_COMPRESSED = 1, 2  # kinds of blocks
+
+
+def unzstd(payload: memoryview) -> Iterator[bytes]:
+    import zstandard
+
+    position = 0
+    while position < len(payload):
+        start = position
+        # Making a decompressor takes longer than most batches; list operations keep it to one user at a time.
+        decompressor: Any = (
+            idle_zstd.pop() if idle_zstd else zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
+        )
+        try:
+            frame = decompressor.decompressobj()
+            for end in zstd_ends(payload, position):
+                piece = frame.decompress(payload[position:end])
+                position = end
+                if piece:
+                    yield piece
+        except zstandard.ZstdError as error:
+            raise DecompressionError(f"zstd: {error}") from None
+        finally:
+            idle_zstd.append(decompressor)
+        if not frame.eof:
+            check_torn_frame(payload, start)
+            return
+        yield b""
+
+
+def check_torn_frame(payload: memoryview, start: int) -> None:
+    """The Java library does not see that a frame is torn if it read its start together with another's end."""
+    last_read = (len(payload) - 1) // ZSTD_INPUT_BYTES * ZSTD_INPUT_BYTES
+    if start <= last_read:
+        raise DecompressionError("zstd: truncated source")
+
+
+idle_zstd: list[Any] = []
+
+
+def zstd_ends(payload: memoryview, start: int) -> Iterator[int]:
+    """Where the parts of the frame at `start` end: after each block, the last time after its checksum. The end
+    of the payload where the frame is torn or its header wrong: the library says what is the matter."""
+    magic = zstd_int(payload, start, 4)
+    if magic & 0xFFFFFFF0 == ZSTD_SKIPPABLE:
+        yield min(start + 8 + max(0, zstd_int(payload, start + 4, 4)), len(payload))
+        return
+    position, checksum_bytes = zstd_header(payload, start) if magic == ZSTD_MAGIC else (len(payload), 0)
+    while True:
+        header = zstd_int(payload, position, 3)
+        kind, size = header >> 1 & 3, header >> 3
+        if header < 0 or kind > ZSTD_COMPRESSED or size > ZSTD_BLOCK_BYTES:
+            yield len(payload)
+            return
+        position += 3 + (1 if kind == ZSTD_RLE else size)
+        last = header & 1
+        yield min(position + checksum_bytes * last, len(payload))
+        if last:
+            return
+
+
+def zstd_header(payload: memoryview, start: int) -> tuple[int, int]:
+    """Where a frame's blocks start, and how many bytes follow them."""
+    descriptor = max(0, zstd_int(payload, start + 4, 1))
+    single_segment = descriptor >> 5 & 1
+    content_size_bytes = (single_segment, 2, 4, 8)[descriptor >> 6]
+    dictionary_bytes = (0, 1, 2, 4)[descriptor & 3]
+    blocks = start + 5 + (not single_segment) + dictionary_bytes + content_size_bytes
+    return blocks, 4 if descriptor & 4 else 0
+
+
+def zstd_int(payload: memoryview, position: int, size: int) -> int:
+    """-1 where the payload ends before it."""
+    found = payload[position : position + size]
+    return int.from_bytes(found, "little") if len(found) == size else -1

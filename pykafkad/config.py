@@ -1,0 +1,335 @@
+"""The broker's and the topics' configuration: where values come from, and what they are.
+
+Owns the merge of the sources (a later one wins: defaults, server.properties, KAFKA_ environment
+variables, the command line), the parsed values, the derived ones (listeners, log directories, the topics'
+defaults) and what is to be said about keys at start (unknown ones, ones not honoured). The facts are in
+config_table and config_entities, the rules in config_def, config_checks and config_listeners.
+
+Where Kafka insists on a key without a default we are content: node.id is 1, process.roles is both, and a
+broker listens on loopback unless it is told otherwise.
+"""
+
+from __future__ import annotations
+
+from pykafkad import config_checks, config_entities, config_listeners, config_table
+from pykafkad.config_def import ConfigError, Key, rows, show, to_text
+from pykafkad.config_listeners import Endpoint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from pykafkad.config_def import Value
+
+__all__ = [
+    "BROKER_KEYS",
+    "TOPIC_KEYS",
+    "BrokerConfig",
+    "ConfigError",
+    "Endpoint",
+    "Key",
+    "TopicConfig",
+    "properties_from_environment",
+    "validate_topic_config",
+    "validate_topic_configs",
+]
+
+BROKER_KEYS: dict[str, Key] = rows(config_table.BROKER)
+TOPIC_KEYS: dict[str, Key] = rows(config_entities.TOPIC)
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 9092
+DEFAULT_NODE_ID = 1
+_DEFAULTS: dict[str, Value] = {name: key.default for name, key in BROKER_KEYS.items()}
+_DEFAULTS["node.id"] = DEFAULT_NODE_ID
+_DEFAULTS["process.roles"] = ["broker", "controller"]
+_DEFAULTS["controller.listener.names"] = []
+_DEFAULTS["listeners"] = [f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}"]
+
+# Variables of Kafka's own images and scripts that are no configs.
+NOT_CONFIGS = frozenset(
+    {
+        "KAFKA_CLUSTER_ID",
+        "KAFKA_DEBUG",
+        "KAFKA_GC_LOG_OPTS",
+        "KAFKA_HEAP_OPTS",
+        "KAFKA_HOME",
+        "KAFKA_JMX_HOSTNAME",
+        "KAFKA_JMX_OPTS",
+        "KAFKA_JMX_PORT",
+        "KAFKA_JVM_PERFORMANCE_OPTS",
+        "KAFKA_LOG4J_LOGGERS",
+        "KAFKA_LOG4J_OPTS",
+        "KAFKA_LOG4J_ROOT_LOGLEVEL",
+        "KAFKA_OPTS",
+        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
+        "KAFKA_VERSION",
+    }
+)
+
+
+def properties_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Kafka's image's rule: KAFKA_LOG_DIRS is log.dirs; `__` stands for `_` and `___` for `-`."""
+    found = {}
+    for variable in sorted(environment):
+        if variable.startswith("KAFKA_") and variable not in NOT_CONFIGS:
+            name = variable[6:].replace("___", "-").replace("__", "\0").replace("_", ".")
+            found[name.replace("\0", "_").lower()] = environment[variable]
+    return found
+
+
+class BrokerConfig:
+    """The effective configuration of one broker; `config["log.segment.bytes"]` is a parsed value."""
+
+    __slots__ = (
+        "_values",
+        "advertised_listeners",
+        "auto_create_topics_enable",
+        "connections_per_ip_overrides",
+        "controller_listeners",
+        "delete_topic_enable",
+        "fetch_max_bytes",
+        "listeners",
+        "log_dirs",
+        "metadata_log_dir",
+        "node_id",
+        "origins",
+        "texts",
+        "topic_defaults",
+        "unknown",
+    )
+
+    listeners: list[Endpoint]  # the first one is what the ready line names
+    advertised_listeners: list[Endpoint]  # an empty host and port 0 are for the server to fill in
+    controller_listeners: list[Endpoint]  # asked for and not opened
+
+    def __init__(self, texts: Mapping[str, str], origins: Mapping[str, str] | None = None) -> None:
+        self.texts = dict(texts)
+        self.origins = dict(origins or {})
+        self.unknown = [name for name in self.texts if _known(name) is None]
+        self._values = dict(_DEFAULTS)
+        for name in BROKER_KEYS:
+            if name in self.texts:
+                self._values[name] = BROKER_KEYS[name].parse(self.texts[name])
+        self._resolve_node_id()
+        self._check_quorum()
+        self._resolve_listeners()
+        config_checks.check_broker(self._values)
+        self._resolve_log_dirs()
+        self.topic_defaults = _topic_defaults(self._values)
+        self._name_the_hot_ones()
+
+    @classmethod
+    def from_sources(
+        cls,
+        properties: Mapping[str, str] | None = None,
+        env: Mapping[str, str] | None = None,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        host: str | None = None,
+        port: int | None = None,
+    ) -> BrokerConfig:
+        """Merge the file's properties, the environment's and the command line's; a later source wins.
+
+        `host` and `port` replace those of the first client listener, and of what it advertises.
+        """
+        texts: dict[str, str] = {}
+        origins: dict[str, str] = {}
+        sources = (
+            ("server.properties", properties or {}),
+            ("environment", properties_from_environment(env or {})),
+            ("command line", overrides or {}),
+        )
+        for origin, source in sources:
+            for name, text in source.items():
+                texts[name] = text
+                origins[name] = origin
+        if host is not None or port is not None:
+            config_listeners.move(texts, origins, host, port)
+        return cls(texts, origins)
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def explicit(self, name: str) -> bool:
+        """Whether somebody set the key, be it to its default."""
+        return name in self.texts
+
+    def text(self, name: str) -> str | None:
+        """The value as a client is shown it."""
+        return to_text(self._values[name])
+
+    @property
+    def unhonoured(self) -> list[str]:
+        """Known keys that somebody set and that change nothing in this broker."""
+        return [name for name in self.texts if (key := _known(name)) and key not in config_table.HONOURED]
+
+    def notes(self) -> list[tuple[str, str]]:
+        """What the user should be told at start, as (level, line)."""
+        notes = []
+        if self.unknown:
+            said = f"These configurations '{show(self.unknown)}' were supplied but are not used yet."
+            notes.append(("warn", said))
+        if self.unhonoured:
+            said = f"These configurations '{show(self.unhonoured)}' are known, but change nothing here."
+            notes.append(("warn", said))
+        if self.controller_listeners:
+            said = ", ".join(map(str, self.controller_listeners))
+            said = f"Not opening {said}: this broker is its own controller and needs no port for that"
+            notes.append(("info", said))
+        return notes
+
+    def _resolve_node_id(self) -> None:
+        values = self._values
+        if self.explicit("broker.id"):
+            if not self.explicit("node.id"):
+                if self["broker.id"] < 0:
+                    raise BROKER_KEYS["broker.id"].error(self["broker.id"], "Value must be at least 0")
+                values["node.id"] = values["broker.id"]
+            elif values["broker.id"] != values["node.id"]:
+                message = "You must set `node.id` to the same value as `broker.id`."
+                raise ConfigError("broker.id", values["broker.id"], message, f"{values['node.id']}")
+        values["broker.id"] = values["node.id"]
+        node_id = values["node.id"]
+        assert isinstance(node_id, int)
+        self.node_id = node_id
+
+    def _check_quorum(self) -> None:
+        """This broker is its own controller: a quorum of others cannot be joined, and is not ignored."""
+        roles = self["process.roles"]
+        if sorted(roles) != ["broker", "controller"]:
+            message = (
+                f"Invalid value {','.join(roles)} for configuration process.roles: "
+                "this broker is its own controller, and can be neither without the other"
+            )
+            raise ConfigError("process.roles", ",".join(roles), message, "broker,controller")
+        voters = {int(voter.partition("@")[0]) for voter in self["controller.quorum.voters"]}
+        if voters and self.node_id not in voters:
+            message = (
+                "If process.roles contains the 'controller' role, the node id "
+                f"{self.node_id} must be included in the set of voters "
+                f"controller.quorum.voters=Set({', '.join(map(str, sorted(voters)))})"
+            )
+            raise ConfigError("controller.quorum.voters", self.text("controller.quorum.voters"), message)
+        for key in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
+            if len(self[key]) > 1:
+                message = (
+                    f"Invalid value {self.text(key)} for configuration {key}: cannot join a quorum of others"
+                )
+                raise ConfigError(key, self.text(key), message, "this node alone")
+
+    def _resolve_listeners(self) -> None:
+        found = config_listeners.Listeners(self._values, self.texts)
+        self.listeners = found.clients
+        self.advertised_listeners = found.advertised
+        self.controller_listeners = found.controllers
+        overrides = self["max.connections.per.ip.overrides"]
+        self.connections_per_ip_overrides = config_listeners.parse_overrides(overrides)
+
+    def _resolve_log_dirs(self) -> None:
+        log_dirs = self["log.dirs"]
+        self.log_dirs: list[str] = self["log.dir"] if log_dirs is None else log_dirs
+        self.metadata_log_dir: str = self["metadata.log.dir"] or self.log_dirs[0]
+        missing = [path for path in self["cordoned.log.dirs"] if path not in self.log_dirs]
+        if missing and missing != ["*"]:
+            key = "cordoned.log.dirs"
+            message = (
+                f"All entries in {key} must be present in log.dirs or log.dir."
+                f" Missing entries : {', '.join(missing)}"
+            )
+            raise ConfigError(key, ",".join(missing), message, ",".join(self.log_dirs))
+
+    def _name_the_hot_ones(self) -> None:
+        self.auto_create_topics_enable: bool = self["auto.create.topics.enable"]
+        self.delete_topic_enable: bool = self["delete.topic.enable"]
+        self.fetch_max_bytes: int = self["fetch.max.bytes"]
+
+
+def _known(name: str) -> str | None:
+    """The key that a name stands for: itself, or what follows `listener.name.NAME.`; None if unknown."""
+    if name in BROKER_KEYS:
+        return name
+    if name.startswith("listener.name."):
+        suffix = name.split(".", 3)[-1]
+        for candidate in (suffix, suffix.partition(".")[2]):  # with a SASL mechanism in between, or without
+            if candidate in BROKER_KEYS:
+                return candidate
+    return None
+
+
+def _topic_defaults(values: Mapping[str, Value]) -> dict[str, Value]:
+    """What a topic without configs has: its keys' defaults as the broker's keys set them."""
+    defaults: dict[str, Value] = {}
+    for name, key in TOPIC_KEYS.items():
+        defaults[name] = key.default
+        for broker_key, factor in config_entities.TOPIC_SYNONYMS.get(name, ()):
+            value = values[broker_key]
+            if value is not None:
+                scaled = value if factor == 1 else value * factor
+                defaults[name] = scaled
+                break
+    if defaults["retention.ms"] < 0:  # type: ignore[operator]
+        defaults["retention.ms"] = -1  # any negative value of the broker's keys means unlimited
+    return defaults
+
+
+def validate_topic_config(name: str, value: str | None) -> None:
+    """One topic config by itself; ConfigError with the message Kafka answers with."""
+    key = TOPIC_KEYS.get(name)
+    if key is None:
+        raise ConfigError(name, value, f"Unknown topic config name: {name}", "a topic config of Kafka 4.3")
+    if value is None:
+        raise ConfigError(name, value, f"Null value not supported for topic configs: {name}", key.allowed())
+    key.parse(value)
+
+
+def validate_topic_configs(broker: BrokerConfig, overrides: Mapping[str, str | None]) -> None:
+    """All of a topic's configs: names, values, and what they must be to each other; Kafka's first error."""
+    nulls = [name for name, value in overrides.items() if value is None]
+    if nulls:
+        message = f"Null value not supported for topic configs: {','.join(nulls)}"
+        raise ConfigError(nulls[0], None, message)
+    for name in overrides:
+        if name not in TOPIC_KEYS:
+            validate_topic_config(name, overrides[name])
+    TopicConfig(broker, {name: text for name, text in overrides.items() if text is not None}).check()
+
+
+class TopicConfig:
+    """The effective configuration of one topic: its own configs over the broker's defaults.
+
+    `config["retention.ms"]` is a parsed value. `internal.segment.bytes`, where set, is what `segment.bytes`
+    gives: that is how Kafka's own tests get small segments, and ours.
+    """
+
+    __slots__ = ("_remote_system", "_values", "overrides")
+
+    def __init__(self, broker: BrokerConfig, overrides: Mapping[str, str] | None = None) -> None:
+        self.overrides = dict(overrides or {})
+        self._remote_system = bool(broker["remote.log.storage.system.enable"])
+        self._values = values = dict(broker.topic_defaults)
+        if self.overrides:
+            for name in TOPIC_KEYS if len(self.overrides) > 1 else self.overrides:
+                if name in self.overrides:
+                    values[name] = TOPIC_KEYS[name].parse(self.overrides[name])
+            if values["internal.segment.bytes"] is not None:
+                values["segment.bytes"] = values["internal.segment.bytes"]
+
+    def __getitem__(self, name: str) -> Any:
+        return self._values[name]
+
+    def listener(self, listener_name: str, name: str) -> Any:
+        """The value for one listener: `listener.name.NAME.key` where that is set, else the broker's."""
+        text = self.texts.get(f"listener.name.{listener_name.lower()}.{name}")
+        return self[name] if text is None else BROKER_KEYS[name].parse(text)
+
+    def text(self, name: str) -> str | None:
+        """The value as a client is shown it."""
+        if name == "segment.bytes" and name in self.overrides:
+            return self.overrides[name]
+        return to_text(self._values[name])
+
+    def check(self) -> None:
+        """The rules across keys, for when the configs are set; ConfigError for the first one broken."""
+        config_checks.check_topic(self._values, remote_system=self._remote_system)

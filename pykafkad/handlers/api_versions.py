@@ -1,0 +1,82 @@
+"""ApiVersions (key 18), versions 0 to 4: which APIs in which versions, and which features (KIP-35,
+KIP-511, KIP-584).
+
+A request of another version gets UNSUPPORTED_VERSION in the layout of version 0, with the row of ApiVersions
+alone, so that the client can ask again.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafkad import handlers
+from pykafkad.cluster import features
+from pykafkad.errors import INVALID_REQUEST, UNSUPPORTED_VERSION
+from pykafkad.hot.wire import frame
+from pykafkad.messages import ApiVersionsResponse
+
+if TYPE_CHECKING:
+    from pykafkad.dispatcher import Context
+    from pykafkad.server import Broker
+
+API_KEY = 18
+VERSIONS = (0, 4)
+REQUEST = "ApiVersionsRequest"
+
+ApiVersion = ApiVersionsResponse.ApiVersion
+SupportedFeature = ApiVersionsResponse.SupportedFeatureKey
+FinalizedFeature = ApiVersionsResponse.FinalizedFeatureKey
+
+LETTERS_AND_DIGITS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
+INSIDE_A_NAME = LETTERS_AND_DIGITS | {"-", "."}
+
+_rows: list[ApiVersion] = []
+
+
+def handle(broker: Broker, request: Any, context: Context) -> Any:
+    version = context.version
+    if version >= 3 and not (
+        is_software_name(request.client_software_name) and is_software_name(request.client_software_version)
+    ):
+        return ApiVersionsResponse(error_code=INVALID_REQUEST)
+    image = broker.image
+    return ApiVersionsResponse(
+        api_keys=rows(),
+        supported_features=[
+            SupportedFeature(name=name, min_version=lowest, max_version=highest)
+            for name, (lowest, highest) in features.SUPPORTED.items()
+            # Clients of version 3 and older take a lowest level of 0 for a mistake (KAFKA-17011).
+            if version >= 4 or lowest > 0
+        ],
+        finalized_features_epoch=image.offset,
+        finalized_features=[
+            FinalizedFeature(name=name, max_version_level=level, min_version_level=level)
+            for name, level in image.features.items()
+        ],
+    )
+
+
+def rows() -> list[ApiVersion]:
+    if not _rows:
+        for key, module in handlers.served().items():
+            lowest, highest = module.VERSIONS
+            _rows.append(ApiVersion(api_key=key, min_version=lowest, max_version=highest))
+    return _rows
+
+
+def is_software_name(text: str) -> bool:
+    """Letters and digits, with dashes and dots between them; Kafka checks versions by the same rule."""
+    return (
+        bool(text)
+        and INSIDE_A_NAME.issuperset(text)
+        and text[0] in LETTERS_AND_DIGITS
+        and text[-1] in LETTERS_AND_DIGITS
+    )
+
+
+def refusal(correlation_id: int) -> Any:
+    response = ApiVersionsResponse(
+        error_code=UNSUPPORTED_VERSION,
+        api_keys=[ApiVersion(api_key=API_KEY, min_version=VERSIONS[0], max_version=VERSIONS[1])],
+    )
+    return frame(response, 0, correlation_id, False)

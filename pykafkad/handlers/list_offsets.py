@@ -1,0 +1,97 @@
+"""ListOffsets (key 2), versions 1 to 11.
+
+A timestamp, or one of: latest -1, earliest -2, the greatest timestamp -3 (KIP-734), earliest local -4 (KIP-405),
+latest tiered -5 (KIP-1005), earliest pending upload -6 (KIP-1023). Nothing is tiered here, so local is all there
+is and tiered is nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.handlers.partitions import find
+from pykafkad.messages import ListOffsetsResponse
+
+if TYPE_CHECKING:
+    from pykafkad.dispatcher import Context
+    from pykafkad.server import Broker
+    from pykafkad.storage.partition import Partition
+
+API_KEY = 2
+VERSIONS = (1, 11)
+REQUEST = "ListOffsetsRequest"
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+SINCE_VERSION = {
+    LATEST: 1,
+    EARLIEST: 1,
+    MAX_TIMESTAMP: 7,
+    EARLIEST_LOCAL: 8,
+    LATEST_TIERED: 9,
+    EARLIEST_PENDING_UPLOAD: 11,
+}
+READ_COMMITTED = 1
+NOTHING = (-1, -1, -1)
+
+TopicResponse = ListOffsetsResponse.ListOffsetsTopicResponse
+PartitionResponse = ListOffsetsResponse.ListOffsetsPartitionResponse
+
+Found = tuple[int, int, int]  # offset, timestamp, leader epoch
+
+
+def handle(broker: Broker, request: Any, context: Context) -> Any:
+    twice = named_twice(request.topics)
+    topics = []
+    for topic in request.topics:
+        answers = []
+        for item in topic.partitions:
+            index = item.partition_index
+            try:
+                if (topic.name, index) in twice:
+                    raise KafkaError(errors.INVALID_REQUEST)
+                if item.timestamp < 0 and context.version < SINCE_VERSION.get(item.timestamp, 32767):
+                    raise KafkaError(errors.UNSUPPORTED_VERSION)
+                partition = find(broker, topic.name, index, item.current_leader_epoch)
+                offset, timestamp, epoch = look_up(partition, item.timestamp, request.isolation_level)
+            except KafkaError as error:
+                answers.append(PartitionResponse(partition_index=index, error_code=error.code))
+            else:
+                answers.append(
+                    PartitionResponse(
+                        partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch
+                    )
+                )
+        topics.append(TopicResponse(name=topic.name, partitions=answers))
+    return ListOffsetsResponse(topics=topics)
+
+
+def named_twice(topics: list[Any]) -> set[tuple[str, int]]:
+    seen: set[tuple[str, int]] = set()
+    twice = set()
+    for topic in topics:
+        for item in topic.partitions:
+            key = (topic.name, item.partition_index)
+            if key in seen:
+                twice.add(key)
+            seen.add(key)
+    return twice
+
+
+def look_up(partition: Partition, timestamp: int, isolation_level: int) -> Found:
+    end = partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
+    if timestamp == LATEST:
+        return end, -1, partition.leader_epoch
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        start = partition.log_start_offset
+        return start, -1, partition.epoch_at(start)
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return NOTHING
+    if timestamp == MAX_TIMESTAMP:
+        found = partition.max_timestamp_offset()
+    else:
+        found = partition.offset_for_timestamp(timestamp)
+    if found is None or (found[0] >= end and timestamp != MAX_TIMESTAMP):
+        return NOTHING
+    return found

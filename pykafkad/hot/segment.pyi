@@ -1,0 +1,122 @@
+from collections.abc import Callable, Iterator
+
+from _typeshed import ReadableBuffer
+
+from pykafkad.hot.index import OffsetIndex, TimeIndex
+
+class CorruptSegment(Exception):
+    """The bytes where a batch should be are not one."""
+
+class SegmentFile:
+    """An open file, closed when the last one who holds it lets go."""
+
+    fd: int
+    path: str
+    def __init__(self, path: str, create: bool = False) -> None: ...
+
+class FileRange:
+    """Bytes of a file that a Fetch answer is made of."""
+
+    file: SegmentFile
+    offset: int
+    size: int
+    def __init__(self, file: SegmentFile, offset: int, size: int) -> None: ...
+    @property
+    def fd(self) -> int: ...
+    def read(self) -> bytes: ...
+
+class Appended:
+    """Where an append went."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start_offset: int
+    duplicate: bool
+    def __init__(
+        self,
+        base_offset: int,
+        last_offset: int,
+        log_append_time_ms: int,
+        log_start_offset: int,
+        duplicate: bool = False,
+    ) -> None: ...
+
+class BatchHeader:
+    """A batch as it lies in the file."""
+
+    position: int
+    size: int
+    base_offset: int
+    last_offset: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    leader_epoch: int
+    attributes: int
+    magic: int
+    count: int
+    @property
+    def last_sequence(self) -> int: ...
+    @property
+    def is_transactional(self) -> bool: ...
+    @property
+    def is_control(self) -> bool: ...
+
+class Segment:
+    """The `.log` file of one base offset with its two indexes."""
+
+    directory: str
+    suffix: str
+    base_offset: int
+    size: int
+    queued_bytes: int
+    end_offset: int
+    max_timestamp: int
+    max_timestamp_offset: int
+    first_timestamp: int
+    created_ms: int
+    offset_index: OffsetIndex
+    time_index: TimeIndex
+    index_interval_bytes: int
+    max_bytes: int
+    roll_ms: int
+    unindexed_bytes: int
+    changed: bool
+    def __init__(
+        self,
+        directory: str,
+        base_offset: int,
+        offset_index: OffsetIndex,
+        time_index: TimeIndex,
+        size: int = 0,
+        fresh: bool = False,
+        suffix: str = ".log",
+    ) -> None: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def queued_batches(self) -> int: ...
+    def open_file(self) -> SegmentFile: ...
+    def reserve(self) -> None: ...
+    def give_back(self) -> None: ...
+    def release(self) -> None: ...
+    def seal(self) -> None: ...
+    def move(self, directory: str) -> None: ...
+    def must_roll(self, bytes_more: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool: ...
+    def queue(self, data: ReadableBuffer, base_offset: int, last_offset: int, max_timestamp: int) -> int: ...
+    def discard(self) -> None: ...
+    def write(self) -> int: ...
+    def read(
+        self, offset: int, max_bytes: int, limit_offset: int, at_least_one: bool
+    ) -> FileRange | None: ...
+    def batch_reaching(self, offset: int) -> BatchHeader | None: ...
+    def batch_since(self, timestamp: int, start_offset: int) -> BatchHeader | None: ...
+    def headers(self, position: int = 0) -> Iterator[BatchHeader]: ...
+    def bytes_at(self, position: int, size: int) -> bytes: ...
+    def load_end(self) -> int: ...
+    def truncate(self, position: int) -> None: ...
+    def check(
+        self, each: Callable[[BatchHeader, Callable[[], bytes]], str | None], limit: int = -1
+    ) -> tuple[int, str | None]: ...

@@ -1,0 +1,346 @@
+"""What a partition remembers about its producers: epochs, the last five batches, open transactions.
+
+KIP-98 (idempotence, transactions), KIP-360 (epoch bumps), KIP-447 and KIP-890 (verified transactions). The
+rules and the order they are asked in are those of Kafka 4.3.1's ProducerStateManager and ProducerAppendInfo.
+
+Invariants: an entry's batches are in append order and at most RETAINED_BATCHES; `ongoing` and `unreplicated`
+are ordered by first offset; `end_offset` is the offset up to which the log is reflected here. No I/O and no
+clock: snapshots are given and taken as bytes' worth of entries (storage/snapshots.py knows the file).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Protocol
+
+from pykafkad.errors import (
+    INVALID_PRODUCER_EPOCH,
+    INVALID_TXN_STATE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+    TRANSACTION_COORDINATOR_FENCED,
+    KafkaError,
+)
+
+RETAINED_BATCHES = 5
+NO_EPOCH = -1
+MAX_SEQUENCE = 0x7FFFFFFF
+ABORT, COMMIT = 0, 1
+
+# (first sequence, last sequence, last offset, offset delta, max timestamp) of an appended batch
+BatchMetadata = tuple[int, int, int, int, int]
+
+
+class Batch(Protocol):
+    """What is asked of a batch's header."""
+
+    @property
+    def producer_id(self) -> int: ...
+    @property
+    def producer_epoch(self) -> int: ...
+    @property
+    def base_sequence(self) -> int: ...
+    @property
+    def last_sequence(self) -> int: ...
+    @property
+    def is_transactional(self) -> bool: ...
+    @property
+    def max_timestamp(self) -> int: ...
+
+
+class ProducerError(KafkaError):
+    """A producer's mistake. Kafka's answer carries the code alone; `detail` is for the log."""
+
+    def __init__(self, code: int, detail: str) -> None:
+        super().__init__(code)
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}: {self.detail}"
+
+
+class ProducerEntry:
+    """One producer id's state."""
+
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "producer_id",
+        "transaction_start",
+    )
+
+    def __init__(self, producer_id: int) -> None:
+        self.producer_id = producer_id
+        self.epoch = NO_EPOCH
+        self.coordinator_epoch = -1
+        self.last_timestamp = -1
+        self.transaction_start = -1  # first offset of the ongoing transaction
+        self.batches: list[BatchMetadata] = []
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1][1] if self.batches else -1
+
+    @property
+    def last_offset(self) -> int:
+        return self.batches[-1][2] if self.batches else -1
+
+    @property
+    def last_offset_delta(self) -> int:
+        return self.batches[-1][3] if self.batches else 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """A new epoch starts with no batches."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)}" for name in self.__slots__)
+        return f"ProducerEntry({fields})"
+
+
+class CompletedTransaction:
+    """What a marker ended."""
+
+    __slots__ = ("aborted", "first_offset", "last_offset", "producer_id")
+
+    def __init__(self, producer_id: int, first_offset: int, last_offset: int, aborted: bool) -> None:
+        self.producer_id = producer_id
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+        self.aborted = aborted
+
+
+def first_sequence_of(last_sequence: int, offset_delta: int) -> int:
+    """Sequences wrap: 0 follows 2^31-1."""
+    first = last_sequence - offset_delta
+    return first if first >= 0 else first + MAX_SEQUENCE + 1
+
+
+class ProducerState:
+    """All producers of one partition."""
+
+    __slots__ = ("end_offset", "ongoing", "producers", "snapshot_offset", "unreplicated")
+
+    def __init__(self) -> None:
+        self.producers: dict[int, ProducerEntry] = {}
+        self.ongoing: dict[int, int] = {}  # first offset of a transaction -> producer id
+        self.unreplicated: dict[
+            int, int
+        ] = {}  # first offset -> offset of its marker, above the high watermark
+        self.end_offset = 0
+        self.snapshot_offset = 0
+
+    # -- a client's batch ------------------------------------------------------------------------------------
+
+    def check(
+        self, batch: Batch, offset: int, verify: bool, where: object = "the partition"
+    ) -> BatchMetadata | None:
+        """A client's batch that would be appended at `offset`: its original if it is a duplicate, None if it
+        may be appended; ProducerError if not. `verify`: a transaction must have been begun with its
+        coordinator."""
+        producer_id = batch.producer_id
+        epoch = batch.producer_epoch
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            if verify and batch.is_transactional:
+                raise ProducerError(INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+            return None  # nothing is remembered of it: any epoch and any sequence may start
+        first = batch.base_sequence
+        batches = entry.batches
+        if epoch == entry.epoch:
+            last = batches[-1][1] if batches else -1
+            in_order = first == last + 1 or (first == 0 and last == MAX_SEQUENCE)
+            if not in_order:
+                last_sequence = batch.last_sequence
+                for known in batches:
+                    if known[0] == first and known[1] == last_sequence:
+                        return known
+        else:
+            in_order = first == 0 or entry.epoch == NO_EPOCH
+        if not in_order or epoch < entry.epoch or entry.transaction_start >= 0 or batch.is_transactional:
+            self._check_rest(entry, batch, offset, verify, in_order, where)
+        return None
+
+    def _check_rest(
+        self, entry: ProducerEntry, batch: Batch, offset: int, verify: bool, in_order: bool, where: object
+    ) -> None:
+        producer_id, epoch, first = batch.producer_id, batch.producer_epoch, batch.base_sequence
+        ongoing = entry.transaction_start >= 0 and epoch == entry.epoch
+        if batch.is_transactional and not ongoing:
+            if epoch < entry.epoch:
+                said = f"is {epoch}, which is smaller than the last seen epoch {entry.epoch}"
+                raise ProducerError(INVALID_PRODUCER_EPOCH, f"Epoch of producer {producer_id} {said}")
+            if verify:
+                raise ProducerError(INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+        self._check_epoch(entry, epoch, offset, where)
+        place = f"for producer {producer_id} at offset {offset} in partition {where}"
+        if not in_order and epoch != entry.epoch:
+            said = f"{epoch} (request epoch), {first} (seq. number), {entry.epoch} (current producer epoch)"
+            detail = f"Invalid sequence number for new epoch {place}: {said}"
+            raise ProducerError(OUT_OF_ORDER_SEQUENCE_NUMBER, detail)
+        if not in_order:
+            said = f"{first} (incoming seq. number), {entry.last_sequence} (current end sequence number)"
+            raise ProducerError(OUT_OF_ORDER_SEQUENCE_NUMBER, f"Out of order sequence number {place}: {said}")
+        self._check_transaction(entry, batch, offset, where)
+
+    @staticmethod
+    def _check_epoch(entry: ProducerEntry, epoch: int, offset: int, where: object) -> None:
+        if epoch < entry.epoch:
+            said = f"is {epoch}, which is < the last seen epoch {entry.epoch}"
+            detail = f"Epoch of producer {entry.producer_id} at offset {offset} in {where} {said}"
+            raise ProducerError(INVALID_PRODUCER_EPOCH, detail)
+
+    @staticmethod
+    def _check_transaction(entry: ProducerEntry, batch: Batch, offset: int, where: object) -> None:
+        if entry.transaction_start >= 0 and not batch.is_transactional:
+            place = f"from producer {entry.producer_id} at offset {offset} in partition {where}"
+            raise ProducerError(INVALID_TXN_STATE, f"Expected transactional write {place}")
+
+    def check_own(self, batch: Batch, offset: int, where: object = "the partition") -> None:
+        """A data batch of one of our coordinators: no sequences, only epochs and transactions."""
+        entry = self.producers.get(batch.producer_id)
+        if entry is None:
+            return
+        self._check_epoch(entry, batch.producer_epoch, offset, where)
+        self._check_transaction(entry, batch, offset, where)
+
+    def append(self, batch: Batch, base_offset: int, last_offset: int, timestamp: int) -> None:
+        """A data batch is in the log (or queued for it) at these offsets."""
+        producer_id = batch.producer_id
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self.producers[producer_id] = ProducerEntry(producer_id)
+        batches = entry.batches
+        if entry.epoch != batch.producer_epoch:
+            entry.epoch = batch.producer_epoch
+            batches.clear()
+        elif len(batches) == RETAINED_BATCHES:
+            del batches[0]
+        last_sequence = batch.last_sequence
+        delta = last_offset - base_offset
+        batches.append(
+            (first_sequence_of(last_sequence, delta), last_sequence, last_offset, delta, timestamp)
+        )
+        entry.last_timestamp = timestamp
+        if entry.transaction_start < 0 and batch.is_transactional:
+            entry.transaction_start = base_offset
+            self.ongoing[base_offset] = producer_id
+
+    # -- transaction markers ---------------------------------------------------------------------------------
+
+    def check_marker(
+        self,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        offset: int,
+        transaction_version: int,
+        where: object = "the partition",
+    ) -> None:
+        """A marker from the transaction coordinator (KIP-1228: from version 2 on its epoch is a higher
+        one)."""
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            return
+        newer = transaction_version >= 2
+        if epoch <= entry.epoch if newer else epoch < entry.epoch:
+            repeated = newer and epoch == entry.epoch and entry.transaction_start < 0
+            if repeated:  # written before, and the answer was lost: it may stand twice
+                return
+            said = f"is {epoch}, which is {'<=' if newer else '<'} the last seen epoch {entry.epoch}"
+            detail = f"Epoch of producer {producer_id} at offset {offset} in {where} {said}"
+            raise ProducerError(INVALID_PRODUCER_EPOCH, f"{detail} (TV{transaction_version})")
+        if entry.coordinator_epoch > coordinator_epoch:
+            place = f"for producerId {producer_id} at offset {offset} in partition {where}"
+            said = f"{coordinator_epoch} (zombie), {entry.coordinator_epoch} (current)"
+            raise ProducerError(TRANSACTION_COORDINATOR_FENCED, f"Invalid coordinator epoch {place}: {said}")
+
+    def append_marker(
+        self, producer_id: int, epoch: int, coordinator_epoch: int, kind: int, offset: int, timestamp: int
+    ) -> CompletedTransaction | None:
+        """A marker is in the log; what it completed, if there was anything."""
+        entry = self.producers.get(producer_id)
+        if entry is None:
+            entry = self.producers[producer_id] = ProducerEntry(producer_id)
+        start = entry.transaction_start
+        entry.set_epoch(epoch)
+        entry.coordinator_epoch = coordinator_epoch
+        entry.last_timestamp = timestamp
+        entry.transaction_start = -1
+        return CompletedTransaction(producer_id, start, offset, kind == ABORT) if start >= 0 else None
+
+    def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
+        """The first offset still undecided once this transaction is completed; goes into the transaction
+        index."""
+        for first_offset, producer_id in self.ongoing.items():
+            if producer_id != completed.producer_id:
+                return first_offset
+        return completed.last_offset + 1
+
+    def complete(self, completed: CompletedTransaction) -> None:
+        """The transaction holds back the last stable offset only until its marker is below the high
+        watermark."""
+        del self.ongoing[completed.first_offset]
+        self.unreplicated[completed.first_offset] = completed.last_offset
+        if len(self.unreplicated) > 1:
+            self.unreplicated = dict(sorted(self.unreplicated.items()))
+
+    def replicated_to(self, high_watermark: int) -> None:
+        """The high watermark advanced: transactions whose marker is below it are over."""
+        done = [first for first, last in self.unreplicated.items() if last < high_watermark]
+        for first in done:
+            del self.unreplicated[first]
+
+    @property
+    def first_unstable_offset(self) -> int | None:
+        """The first offset of a transaction that is open, or whose end is not replicated yet."""
+        first = next(iter(self.ongoing), None)
+        if self.unreplicated:
+            other = next(iter(self.unreplicated))
+            first = other if first is None or other < first else first
+        return first
+
+    # -- lifetime --------------------------------------------------------------------------------------------
+
+    def is_expired(self, entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
+        return entry.transaction_start < 0 and now_ms - entry.last_timestamp >= expiration_ms
+
+    def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
+        """Forget producers idle for `expiration_ms` that are in no transaction."""
+        idle = [
+            producer_id
+            for producer_id, entry in self.producers.items()
+            if self.is_expired(entry, now_ms, expiration_ms)
+        ]
+        for producer_id in idle:
+            del self.producers[producer_id]
+        return len(idle)
+
+    def load(self, entries: Iterable[ProducerEntry], offset: int, now_ms: int, expiration_ms: int) -> None:
+        """Start from a snapshot taken at `offset`."""
+        self.clear(offset)
+        for entry in entries:
+            if self.is_expired(entry, now_ms, expiration_ms):
+                continue
+            self.producers[entry.producer_id] = entry
+            if entry.transaction_start >= 0:
+                self.ongoing[entry.transaction_start] = entry.producer_id
+        self.ongoing = dict(sorted(self.ongoing.items()))
+        self.snapshot_offset = offset
+
+    def clear(self, offset: int) -> None:
+        self.producers.clear()
+        self.ongoing.clear()
+        self.unreplicated.clear()
+        self.end_offset = offset
+        self.snapshot_offset = offset
+
+    def log_start_advanced(self, log_start_offset: int) -> None:
+        self.replicated_to(log_start_offset)
+        self.end_offset = max(self.end_offset, log_start_offset)
+
+    def __iter__(self) -> Iterator[ProducerEntry]:
+        return iter(self.producers.values())

@@ -1,0 +1,295 @@
+"""The broker: puts the rooms together, in order, and takes them down again in the reverse order.
+
+Owns what every handler is given (`Broker`) and the shape of a pass of the loop: frames were handled and queued
+appends; at its end the appends are written, waiting fetches are asked, and only then the answers are encoded.
+Invariants: no answer leaves before what it promises is written; nothing listens before the data is loaded, but
+the ports are bound first, so that a taken one is told before anything is touched.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import socket
+import sys
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from pykafkad.clock import Clock
+from pykafkad.cluster import handover
+from pykafkad.cluster.controller import Controller
+from pykafkad.cluster.metadata_log import MetadataLog
+from pykafkad.dispatcher import BadRequest, Dispatcher
+from pykafkad.errors import NONE
+from pykafkad.handlers.produce import SilentFailure, append_failed
+from pykafkad.logs import logger
+from pykafkad.net.listeners import Listeners
+from pykafkad.net.loop import reactor_module
+from pykafkad.pure.fetch_session import FetchSessions
+from pykafkad.storage.manager import LogManager
+from pykafkad.waiting import Waiter, Waiting
+from pykafkad.workers import Workers
+
+if TYPE_CHECKING:
+    from pykafkad.config import BrokerConfig
+    from pykafkad.storage.partition import Partition
+
+DRAIN_MS = 5_000  # how long answers under way may take to leave at shutdown
+SETTLE_MS = 30_000  # how long work in threads may take to come back at shutdown
+
+log = logger("server")
+
+
+class ConnectionState:
+    """What the broker remembers of a connection, made when there is something to remember."""
+
+    __slots__ = ("client_software", "waiters")
+
+    def __init__(self) -> None:
+        self.client_software: tuple[str, str] | None = None
+        self.waiters: set[Waiter] = set()
+
+
+class Broker:
+    """Everything a handler may need. One a process; all of it belongs to the loop."""
+
+    def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
+        self.config = config
+        self.clock = clock or Clock()
+        self.node_id = config.node_id
+        self.listeners = Listeners(config)
+        self.reactor = reactor_module().Reactor(
+            self._on_frame,
+            self._on_pass_end,
+            self._on_close,
+            max_frame_bytes=config["socket.request.max.bytes"],
+            clock=self.clock,
+            on_error=self._on_callback_error,
+        )
+        self.workers = Workers(self.reactor.post)
+        self.submit = self.workers.submit
+        self.waiting = Waiting(self.reactor.call_later)
+        self.fetch_sessions = FetchSessions(
+            config["max.incremental.fetch.session.cache.slots"], lambda: random.getrandbits(31)
+        )
+        self.appends: list[tuple[Partition, Any]] = []  # this pass's, with the answers that promise them
+        self.exit_code = 0
+        self._stopping = False
+
+    # -- start
+
+    def start(self) -> None:
+        """Bind, load, take over, listen. StartupError says why not."""
+        self.listeners.bind()
+        try:
+            self.storage = LogManager(self.config, self.clock, self.submit)
+        except BaseException:
+            self.listeners.close()
+            raise
+        self.cluster_id = self.storage.cluster_id
+        self.storage.on_advance = self.waiting.advanced
+        self.storage.on_all_failed = self._all_directories_failed
+        try:
+            self._load()
+        except BaseException:
+            self.storage.close(clean=False)
+            self.listeners.close()
+            raise
+        self._on_frame_ready = Dispatcher(self).on_frame
+        for interval_ms, job in self.storage.jobs:
+            self._every(interval_ms, job)
+        self._handle_signals()
+        self.listeners.listen(self.reactor)
+
+    def _load(self) -> None:
+        metadata = MetadataLog(self.config.metadata_log_dir, self.clock)
+        metadata.open()
+        if metadata.is_new:
+            handover.check_not_orphaned(self.config.log_dirs)
+        self.controller = Controller(
+            self.config, metadata, self.storage, self.node_id, self.submit, self.reactor.call_soon
+        )
+        self.image = metadata.image
+        self.controller.take_over(
+            self.listeners.advertised,
+            [directory.directory_id for directory in self.storage.online],
+            self.config["broker.rack"],
+        )
+        known = {
+            (topic.name, index): topic.id
+            for topic in self.image.topics.values()
+            for index in range(len(topic.partitions))
+        }
+        absent = self.storage.open_all(known, self.controller.topic_config)
+        self._lead(known, absent)
+
+    def _lead(self, known: Iterable[tuple[str, int]], absent: Iterable[tuple[str, int]]) -> None:
+        """Lead every partition at its epoch; one whose directory is missing starts empty, and that is said."""
+        missing = set(absent)
+        for name, index in known:
+            topic = self.image.topics[name]
+            info = topic.partitions[index]
+            directory_id = info.directories[0] if info.directories else bytes(16)
+            partition = self.storage.get(name, index)
+            if partition is not None:
+                partition.become_leader(info.leader_epoch)
+            elif (name, index) in missing:
+                try:
+                    self.storage.create(
+                        name, index, topic.id, self.controller.topic_config(name), info.leader_epoch, directory_id
+                    )
+                    log.warn(f"{name}-{index} had no directory; it starts empty")
+                except OSError as error:
+                    log.error(f"{name}-{index} is offline: {error}")
+
+    # -- running
+
+    def run(self) -> int:
+        self.reactor.run()
+        return self.exit_code
+
+    def _on_frame(self, connection: Any, buffer: Any, start: int, end: int) -> Any:
+        try:
+            return self._on_frame_ready(connection, buffer, start, end)
+        except (BadRequest, SilentFailure) as problem:
+            connection.close(str(problem))
+        except Exception as error:
+            log.exception(f"a request from {peer_of(connection)} failed; its connection is closed", error)
+            connection.close()
+        return None
+
+    def _on_pass_end(self) -> None:
+        appends = self.appends
+        if self.storage.dirty:
+            failures = self.storage.commit()
+            if failures:
+                self._fail_appends({id(partition) for partition, _ in failures})
+                for partition, error in failures:
+                    log.error(f"append to {partition.topic}-{partition.index} failed: {error}")
+        if appends:
+            appends.clear()
+        self.waiting.ask_woken()
+
+    def _fail_appends(self, failed: set[int]) -> None:
+        for partition, answer in self.appends:
+            if id(partition) in failed and answer.error_code == NONE:
+                append_failed(answer)
+
+    def _on_close(self, connection: Any, reason: str | None) -> None:
+        state = connection.state
+        if state is not None:
+            for waiter in list(state.waiters):
+                self.waiting.cancel(waiter)
+            state.waiters.clear()
+        self.listeners.closed(connection)
+        if reason:
+            log.info(f"closed the connection of {peer_of(connection)}: {reason}")
+
+    def wait(
+        self,
+        connection: Any,
+        partitions: Iterable[Partition],
+        max_wait_ms: int,
+        attempt: Callable[[bool], bool],
+    ) -> None:
+        """Ask `attempt` when a partition advances or the time is up, unless the connection closes first."""
+        state = self.state_of(connection)
+
+        def tracked(expired: bool) -> bool:
+            done = attempt(expired)
+            if done:
+                state.waiters.discard(waiter)
+            return done
+
+        waiter = self.waiting.wait(partitions, max_wait_ms, tracked)
+        state.waiters.add(waiter)
+
+    def state_of(self, connection: Any) -> ConnectionState:
+        state = connection.state
+        if state is None:
+            state = connection.state = ConnectionState()
+        assert isinstance(state, ConnectionState)
+        return state
+
+    def _every(self, interval_ms: int, job: Callable[[], None]) -> None:
+        def turn() -> None:
+            try:
+                job()
+            finally:
+                self.reactor.call_later(interval_ms, turn)
+
+        self.reactor.call_later(interval_ms, turn)
+
+    def _on_callback_error(self, what: str, error: BaseException) -> None:
+        log.exception(what, error)
+
+    # -- stop
+
+    def _handle_signals(self) -> None:
+        """A signal wakes the loop through a socket, since the loop may sleep outside of Python."""
+        ours, theirs = socket.socketpair()
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        self._signal_sockets = ours, theirs
+        signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda number, frame: None)
+        self.reactor.watch(ours.fileno(), self._on_signal)
+
+    def _on_signal(self) -> None:
+        numbers = self._signal_sockets[0].recv(64)
+        name = signal.Signals(numbers[0]).name
+        if self._stopping:
+            return
+        log.info(f"{name}: stopping")
+        self._stopping = True
+        self.reactor.call_soon(self.reactor.stop)
+
+    def _all_directories_failed(self) -> None:
+        log.error("all log directories have failed; stopping")
+        self.exit_code = 1
+        self.reactor.call_soon(self.reactor.stop)
+
+    def shut_down(self) -> None:
+        """Finish what is under way, flush, write the checkpoints and the marker of a clean stop."""
+        self.reactor.drain(DRAIN_MS)
+        self.listeners.close()
+        self._settle()
+        broker_epoch = self.controller.broker_epoch
+        self.controller.stop()
+        self.storage.close(broker_epoch=broker_epoch)
+        self.workers.stop()
+        self.reactor.close()
+
+    def _settle(self) -> None:
+        """Let the work that threads have come back: what was promised is finished before the files close."""
+        deadline_ms = self.clock.monotonic_ms() + SETTLE_MS
+        while self.workers.outstanding or not self.controller.idle:
+            if self.clock.monotonic_ms() > deadline_ms:
+                log.error("work in threads did not come back; stopping without it")
+                return
+            self.reactor.run_pass(100)
+
+
+def peer_of(connection: Any) -> str:
+    try:
+        host, port = connection.peer[:2]
+    except (OSError, ValueError):
+        return "an unknown peer"
+    return f"{host}:{port}"
+
+
+def run(config: BrokerConfig, *, ephemeral: bool, data_is_default: bool) -> int:
+    """Start, say so, serve until told to stop; the exit code."""
+    broker = Broker(config)
+    broker.start()
+    if data_is_default:
+        log.info(f"data is kept in {os.pathsep.join(config.log_dirs)}")
+    address = ",".join(f"{endpoint.host}:{endpoint.port}" for endpoint in broker.listeners.advertised[:1])
+    sys.stdout.write(f"pykafkad ready: bootstrap.servers={address}\n")
+    sys.stdout.flush()
+    try:
+        return broker.run()
+    finally:
+        broker.shut_down()

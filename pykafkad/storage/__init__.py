@@ -1,0 +1,1 @@
+"""Partitions on disk: segments, indexes, checkpoints, start-up and shutdown. Knows no API of the wire."""

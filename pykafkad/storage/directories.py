@@ -1,0 +1,163 @@
+"""A log directory: its lock, its identity, its clean-shutdown marker, whether it still works.
+
+meta.properties (version 1) names cluster, node and directory; a directory of another cluster or node is
+refused. The marker is deleted before anything is loaded, so that a crash while loading counts as unclean
+(KAFKA-10471). Invariant: a directory that failed once is not touched again until the next start.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from pykafkad import uuids
+from pykafkad.errors import StartupError
+from pykafkad.logs import logger
+from pykafkad.properties import parse
+from pykafkad.storage import checkpoints, files
+from pykafkad.storage.files import StorageError
+
+if TYPE_CHECKING:
+    from pykafkad.storage.partition import Partition
+
+META_PROPERTIES = "meta.properties"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+LOCK = ".lock"
+VERSION = "1"
+
+log = logger("storage")
+
+
+def no_flush(partition: Partition, offset: int) -> None:
+    """A directory without a manager (tools, tests) flushes when it is told to, not by itself."""
+
+
+class LogDirectory:
+    __slots__ = (
+        "_lock_fd",
+        "broker_epoch",
+        "cluster_id",
+        "directory_id",
+        "dirty",
+        "failure",
+        "flush_soon",
+        "node_id",
+        "path",
+        "verify_transactions",
+        "was_clean",
+    )
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.directory_id = uuids.ZERO
+        self.cluster_id: str | None = None
+        self.node_id: int | None = None
+        self.was_clean = False
+        self.broker_epoch = -1  # the one before the last clean stop
+        self.failure: str | None = None
+        self.dirty: list[Partition] = []  # partitions with queued appends; the manager gives all its own
+        self.flush_soon: Callable[[Partition, int], None] = no_flush
+        self.verify_transactions = True
+        self._lock_fd = -1
+
+    @property
+    def is_online(self) -> bool:
+        return self.failure is None
+
+    def fail(self, why: str) -> StorageError:
+        """An I/O error: nothing here is to be trusted any more."""
+        if self.failure is None:
+            self.failure = why
+            log.error(f"log directory {self.path} is offline: {why}")
+        return StorageError(f"{self.path}: {why}")
+
+    # -- start -----------------------------------------------------------------------------------------------
+
+    def lock(self) -> None:
+        """Make the directory and keep everybody else out of it; OSError when the disk does not let us."""
+        if not os.path.isdir(self.path):
+            os.makedirs(self.path, exist_ok=True)
+            files.fsync_path(os.path.dirname(os.path.abspath(self.path)))
+        fd = os.open(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            # Kafka locks with fcntl, and so do we: each keeps the other out.
+            fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            raise StartupError(
+                f"Failed to acquire lock on file {LOCK} in {self.path}. "
+                "A Kafka instance in another process is using this directory."
+            ) from error
+        self._lock_fd = fd
+
+    def read_identity(self) -> bool:
+        """Read meta.properties; whether there was one. StartupError for one that is not ours to use."""
+        try:
+            text = files.read_file(f"{self.path}/{META_PROPERTIES}").decode("latin-1")
+        except FileNotFoundError:
+            return False
+        fields = parse(text)
+        if fields.get("version") != VERSION:
+            raise StartupError(
+                f"{self.path}/{META_PROPERTIES}: version {fields.get('version')} is not {VERSION}"
+            )
+        try:
+            self.cluster_id = fields["cluster.id"]
+            self.node_id = int(fields["node.id"])
+            self.directory_id = (
+                uuids.from_text(fields["directory.id"]) if "directory.id" in fields else uuids.ZERO
+            )
+        except (KeyError, ValueError) as error:
+            raise StartupError(f"{self.path}/{META_PROPERTIES}: {error} is missing or damaged") from error
+        return True
+
+    def write_identity(self, cluster_id: str, node_id: int) -> None:
+        """A new directory, or one from before directories had ids."""
+        self.cluster_id = cluster_id
+        self.node_id = node_id
+        if self.directory_id == uuids.ZERO:
+            self.directory_id = uuids.random_uuid()
+        now = time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime())
+        text = (
+            f"#\n#{now}\nnode.id={node_id}\ndirectory.id={uuids.to_text(self.directory_id)}\n"
+            f"version={VERSION}\ncluster.id={cluster_id}\n"
+        )
+        files.replace_file(f"{self.path}/{META_PROPERTIES}", text.encode())
+
+    def take_clean_marker(self) -> None:
+        """Remember whether the last stop was clean, and forget it on disk."""
+        path = f"{self.path}/{CLEAN_SHUTDOWN}"
+        try:
+            text = files.read_file(path).decode("ascii", "replace")
+        except FileNotFoundError:
+            return
+        self.was_clean = True
+        digits = text.partition('"brokerEpoch":')[2].strip(" }")
+        self.broker_epoch = int(digits) if digits.removeprefix("-").isdecimal() else -1
+        os.unlink(path)
+
+    def read_checkpoint(self, name: str) -> dict[tuple[str, int], int]:
+        """A checkpoint that cannot be read says nothing, and is no reason to stay down."""
+        try:
+            return checkpoints.read_offsets(f"{self.path}/{name}")
+        except checkpoints.CheckpointError as error:
+            log.warn(f"{error}; going on without it")
+            return {}
+
+    # -- stop ------------------------------------------------------------------------------------------------
+
+    def write_clean_marker(self, broker_epoch: int) -> None:
+        files.replace_file(
+            f"{self.path}/{CLEAN_SHUTDOWN}", f'{{"version":0,"brokerEpoch":{broker_epoch}}}'.encode()
+        )
+
+    def unlock(self) -> None:
+        if self._lock_fd < 0:
+            return
+        if self.is_online:
+            files.remove_if_there(f"{self.path}/{LOCK}")
+        os.close(self._lock_fd)
+        self._lock_fd = -1

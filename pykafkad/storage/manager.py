@@ -1,0 +1,482 @@
+"""All logs of the broker: which directory holds which partition, what has to be written, flushed,
+checkpointed.
+
+Start: lock every directory, settle its identity, take its clean-shutdown marker (the constructor); load the
+partitions that the cluster knows (open_all). Running: commit() at the end of each pass of the loop; the
+periodic jobs in `jobs`. Stop: close(). What blocks (fsync, unlink) is handed to `submit(work, done)`, work in
+a thread, done on the loop; without one it runs at once. A directory that fails goes offline with its
+partitions; when none is left `on_all_failed` is called.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pykafkad import uuids
+from pykafkad.errors import StartupError
+from pykafkad.logs import logger
+from pykafkad.storage import checkpoints, files, lookups, recovery
+from pykafkad.storage.directories import LogDirectory
+from pykafkad.storage.files import StorageError
+from pykafkad.storage.partition import Partition
+from pykafkad.storage.settings import LogSettings
+
+if TYPE_CHECKING:
+    from pykafkad.clock import Clock
+    from pykafkad.storage.settings import TopicConfig
+
+TopicPartition = tuple[str, int]
+Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
+
+METADATA_TOPIC = "__cluster_metadata"  # its directory belongs to the metadata log
+DELETE_INTERVAL_MS = 1_000
+LONGEST_INTERVAL_MS = 366 * 86_400_000  # beyond it an interval means never, as Kafka's 2^63-1 does
+
+log = logger("storage")
+
+
+def submit_inline(work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+    """No threads: the work is done before this returns."""
+    try:
+        result: Any = work()
+    except Exception as error:
+        result = error
+    done(result)
+
+
+def nobody(partition: Partition) -> None:
+    """Nobody waits for partitions to advance."""
+
+
+class LogManager:
+    def __init__(self, config: Any, clock: Clock, submit: Submit | None = None) -> None:
+        self.config = config
+        self.clock = clock
+        self.submit: Submit = submit or submit_inline
+        self.on_advance: Callable[[Partition], None] = nobody
+        self.on_all_failed: Callable[[], None] = lambda: None
+        self.dirty: list[Partition] = []
+        self.partitions: dict[TopicPartition, Partition] = {}
+        self.directories: list[LogDirectory] = []
+        self.cluster_id = ""
+        self.node_id: int = config["node.id"]
+        self.loaded = False
+        self._settings: dict[str, LogSettings] = {}
+        self._pending_deletes: list[tuple[int, LogDirectory, str]] = []  # due at (monotonic), where, path
+        self._open_directories()
+
+    # -- start -----------------------------------------------------------------------------------------------
+
+    def _open_directories(self) -> None:
+        """Lock and identify every directory; one that cannot be used is offline, and one at least must be
+        left."""
+        paths = self.config["log.dirs"] or self.config["log.dir"]
+        paths = [path.strip() for path in (paths.split(",") if isinstance(paths, str) else paths)]
+        known: set[str] = set()
+        for path in paths:
+            real = os.path.realpath(path)
+            if real in known:
+                raise StartupError(f"Duplicate log directory found: {path}")
+            known.add(real)
+            directory = LogDirectory(os.path.abspath(path))
+            directory.dirty = self.dirty
+            directory.flush_soon = self._flush_soon
+            directory.verify_transactions = self.config["transaction.partition.verification.enable"]
+            self.directories.append(directory)
+        try:
+            for directory in self.directories:
+                self._guard(directory, directory.lock)
+            self._settle_identity()
+            for directory in self.online:
+                self._guard(directory, directory.take_clean_marker)
+        except BaseException:
+            self._unlock()
+            raise
+        if not self.online:
+            reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in self.directories)
+            self._unlock()
+            raise StartupError(f"No log directory can be used: {reasons}")
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        return [directory for directory in self.directories if directory.is_online]
+
+    def _guard(self, directory: LogDirectory, step: Callable[..., Any], *arguments: Any) -> Any:
+        """An I/O error takes the directory offline; None then."""
+        try:
+            return step(*arguments)
+        except OSError as error:
+            directory.fail(str(error))
+            return None
+
+    def _settle_identity(self) -> None:
+        """All directories belong to one cluster and to this node; new ones join them."""
+        fresh = [each for each in self.directories if not self._guard(each, each.read_identity)]
+        known = [each for each in self.online if each.cluster_id is not None]
+        for directory in known:
+            if directory.node_id != self.node_id:
+                raise StartupError(
+                    f"Stored node id {directory.node_id} doesn't match configured node id {self.node_id} in"
+                    f" {directory.path}: change node.id, or remove the data"
+                )
+            if directory.cluster_id != known[0].cluster_id:
+                raise StartupError(
+                    f"{directory.path} belongs to cluster {directory.cluster_id} and {known[0].path} to"
+                    f" {known[0].cluster_id}"
+                )
+        ids = [each.directory_id for each in known if each.directory_id != uuids.ZERO]
+        if len(set(ids)) != len(ids):
+            raise StartupError(
+                f"two of the log directories have the same directory.id {uuids.to_text(ids[0])}"
+            )
+        known_id = known[0].cluster_id if known else None
+        self.cluster_id = known_id or uuids.to_text(uuids.random_uuid())
+        for directory in self.online:
+            if directory in fresh or directory.directory_id == uuids.ZERO:
+                self._guard(directory, directory.write_identity, self.cluster_id, self.node_id)
+
+    def open_all(
+        self, known: Mapping[TopicPartition, bytes], config_of: Callable[[str], TopicConfig]
+    ) -> list[TopicPartition]:
+        """Load the partitions the cluster knows, by topic id; those of them that are on no directory are
+        returned.
+
+        A directory of a partition that is not known (any more), or has another topic id, is set aside as
+        stray.
+        """
+        found: set[TopicPartition] = set()
+        for directory in self.online:
+            self._guard(directory, self._open_directory, directory, known, config_of, found)
+        self.partitions = {key: each for key, each in self.partitions.items() if each.log_directory.is_online}
+        self.loaded = True
+        return [key for key in known if key not in found]
+
+    def _open_directory(
+        self,
+        directory: LogDirectory,
+        known: Mapping[TopicPartition, bytes],
+        config_of: Callable[[str], TopicConfig],
+        found: set[TopicPartition],
+    ) -> None:
+        points = directory.read_checkpoint(checkpoints.RECOVERY_POINTS)
+        starts = directory.read_checkpoint(checkpoints.LOG_STARTS)
+        marks = directory.read_checkpoint(checkpoints.HIGH_WATERMARKS)
+        for entry in sorted(os.scandir(directory.path), key=lambda each: each.name):
+            if not entry.is_dir():
+                continue
+            if files.is_marked(entry.name, "delete"):
+                self._delete_later(directory, entry.path, 0)
+                continue
+            key = files.parse_partition_directory(entry.name)
+            if key is None:
+                if not files.is_marked(entry.name, "stray"):
+                    log.warn(f"{entry.path} is no partition's directory and is left alone")
+                continue
+            if key[0] == METADATA_TOPIC:
+                continue
+            topic_id = checkpoints.read_topic_id(entry.path)
+            expected = known.get(key)
+            if expected is None or (topic_id is not None and topic_id != expected):
+                self._set_aside(entry.path, entry.name)
+                continue
+            if key in found:
+                raise StartupError(f"{entry.name} lies in two log directories")
+            found.add(key)
+            hints = recovery.Hints(
+                clean=directory.was_clean,
+                now_ms=self.clock.now_ms(),
+                recovery_point=points.get(key, 0),
+                log_start_offset=starts.get(key, 0),
+                high_watermark=marks.get(key, 0),
+                expiration_ms=self.config["producer.id.expiration.ms"],
+            )
+            settings = self.settings(key[0], config_of(key[0]))
+            partition = Partition(*key, expected, directory, settings)
+            if topic_id is None:
+                checkpoints.write_topic_id(entry.path, expected)
+            recovery.load(partition, hints)
+            self.partitions[key] = partition
+
+    def _set_aside(self, path: str, name: str) -> None:
+        stray = files.marked_directory(name, "stray")
+        log.warn(f"{path} is no partition of this broker (any more) and is renamed to {stray}")
+        os.rename(path, f"{os.path.dirname(path)}/{stray}")
+
+    def settings(self, topic: str, config: TopicConfig) -> LogSettings:
+        """Shared by the topic's partitions for as long as the configuration is the same object."""
+        settings = self._settings.get(topic)
+        if settings is None or settings.config is not config:
+            settings = self._settings[topic] = LogSettings(config)
+        return settings
+
+    # -- partitions ------------------------------------------------------------------------------------------
+
+    def get(self, topic: str, index: int) -> Partition | None:
+        """The partition; None when there is none, or when its log directory is offline."""
+        return self.partitions.get((topic, index))
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(list(self.partitions.values()))
+
+    def place(self, count: int) -> list[bytes]:
+        """The directory ids that `count` new partitions should go to: those with the fewest partitions."""
+        candidates = self._usable()
+        if not candidates:
+            return [uuids.ZERO] * count
+        loads = {directory.directory_id: 0 for directory in candidates}
+        for partition in self.partitions.values():
+            directory_id = partition.log_directory.directory_id
+            if directory_id in loads:
+                loads[directory_id] += 1
+        chosen = []
+        for _ in range(count):
+            directory_id = min(loads, key=loads.__getitem__)
+            loads[directory_id] += 1
+            chosen.append(directory_id)
+        return chosen
+
+    def _usable(self) -> list[LogDirectory]:
+        """Where new partitions may go (KIP-1066: not to a cordoned directory)."""
+        cordoned = {os.path.abspath(path) for path in self.config["cordoned.log.dirs"] or ()}
+        return [each for each in self.online if each.path not in cordoned] or self.online
+
+    def create(
+        self,
+        topic: str,
+        index: int,
+        topic_id: bytes,
+        config: TopicConfig,
+        leader_epoch: int,
+        directory_id: bytes = uuids.ZERO,
+    ) -> Partition:
+        """A new empty partition (or the one that is there), led at that epoch. OSError when the disk
+        fails."""
+        partition = self.partitions.get((topic, index))
+        if partition is None:
+            partition = self._create(topic, index, topic_id, config, directory_id)
+            self.partitions[topic, index] = partition
+        partition.become_leader(leader_epoch)
+        return partition
+
+    def _create(
+        self, topic: str, index: int, topic_id: bytes, config: TopicConfig, directory_id: bytes
+    ) -> Partition:
+        if directory_id == uuids.ZERO:
+            directory_id = self.place(1)[0]
+        directory = next((each for each in self.online if each.directory_id == directory_id), None)
+        if directory is None:
+            raise StorageOffline(f"the log directory of {topic}-{index} is offline")
+        partition = Partition(topic, index, topic_id, directory, self.settings(topic, config))
+        try:
+            os.mkdir(partition.directory)
+            checkpoints.write_topic_id(partition.directory, topic_id, sync=False)
+            partition.add_segment(0, self.clock.now_ms())
+        except FileExistsError:
+            raise
+        except OSError as error:
+            directory.fail(f"{partition.name} cannot be created: {error}")
+            self._drop_offline()
+            raise
+        return partition
+
+    def delete(self, topic: str, index: int) -> None:
+        """The partition is gone at once; its files go after file.delete.delay.ms, those who read them may
+        end."""
+        partition = self.partitions.pop((topic, index))
+        if not any(key[0] == topic for key in self.partitions):
+            self._settings.pop(topic, None)
+        self.on_advance(partition)
+        partition.discard()
+        if partition in self.dirty:
+            self.dirty.remove(partition)
+        directory = partition.log_directory
+        partition.close(clean=False)
+        target = f"{directory.path}/{files.marked_directory(partition.name, 'delete')}"
+        self._guard(directory, os.rename, partition.directory, target)
+        if directory.is_online:
+            self._delete_later(directory, target, partition.settings.file_delete_delay_ms)
+        else:
+            self._drop_offline()
+
+    def _delete_later(self, directory: LogDirectory, path: str, delay_ms: int) -> None:
+        self._pending_deletes.append((self.clock.monotonic_ms() + delay_ms, directory, path))
+
+    # -- the end of a pass -----------------------------------------------------------------------------------
+
+    def commit(self) -> list[tuple[Partition, StorageError]]:
+        """Write what the pass queued; the partitions that failed, with nothing of theirs acknowledged."""
+        failures: list[tuple[Partition, StorageError]] = []
+        dirty = self.dirty
+        for partition in dirty:
+            directory = partition.log_directory
+            if directory.failure is not None:
+                partition.discard()
+                failures.append((partition, StorageError(f"{directory.path}: {directory.failure}")))
+                continue
+            try:
+                partition.commit()
+            except StorageError as error:
+                failures.append((partition, error))
+                continue
+            self.on_advance(partition)
+        dirty.clear()
+        if failures:
+            self._drop_offline()
+        return failures
+
+    def _drop_offline(self) -> None:
+        """Partitions of failed directories are not served; who waits for them is told."""
+        for key, partition in list(self.partitions.items()):
+            if not partition.log_directory.is_online:
+                del self.partitions[key]
+                self.on_advance(partition)
+        if not self.online:
+            self.on_all_failed()
+
+    # -- periodic and background work ------------------------------------------------------------------------
+
+    @property
+    def jobs(self) -> list[tuple[int, Callable[[], None]]]:
+        """(interval in ms, what to do): for the loop's timers."""
+        config = self.config
+        jobs: list[tuple[int, Callable[[], None]]] = [
+            (config["replica.high.watermark.checkpoint.interval.ms"], self.checkpoint_high_watermarks),
+            (config["log.flush.offset.checkpoint.interval.ms"], self.checkpoint_recovery_points),
+            (config["log.flush.start.offset.checkpoint.interval.ms"], self.checkpoint_log_starts),
+            (config["producer.id.expiration.check.interval.ms"], self.expire_producers),
+            (config["log.flush.scheduler.interval.ms"], self.flush_due),
+            (DELETE_INTERVAL_MS, self.delete_due),
+        ]
+        return [(interval_ms, job) for interval_ms, job in jobs if interval_ms <= LONGEST_INTERVAL_MS]
+
+    def _checkpoint(self, name: str, value_of: Callable[[Partition], int | None]) -> None:
+        for directory in self.online:
+            offsets = self._offsets_of(directory, value_of)
+            path = f"{directory.path}/{name}"
+            self._in_background(directory, checkpoints.write_offsets, path, offsets)
+
+    def _in_background(self, directory: LogDirectory, work: Callable[..., None], *arguments: Any) -> None:
+        self.submit(lambda: work(*arguments), lambda result: self._background_done(directory, result))
+
+    def _offsets_of(
+        self, directory: LogDirectory, value_of: Callable[[Partition], int | None]
+    ) -> dict[TopicPartition, int]:
+        return {
+            key: value
+            for key, partition in self.partitions.items()
+            if partition.log_directory is directory and (value := value_of(partition)) is not None
+        }
+
+    def checkpoint_high_watermarks(self) -> None:
+        self._checkpoint(checkpoints.HIGH_WATERMARKS, high_watermark_of)
+
+    def checkpoint_recovery_points(self) -> None:
+        self._checkpoint(checkpoints.RECOVERY_POINTS, recovery_point_of)
+
+    def checkpoint_log_starts(self) -> None:
+        self._checkpoint(checkpoints.LOG_STARTS, log_start_of)
+
+    def _background_done(self, directory: LogDirectory, result: Any) -> None:
+        if isinstance(result, OSError):
+            directory.fail(str(result))
+            self._drop_offline()
+        elif isinstance(result, BaseException):
+            raise result
+
+    def expire_producers(self) -> None:
+        now_ms = self.clock.now_ms()
+        for partition in self.partitions.values():
+            partition.producers.remove_expired(now_ms, self.config["producer.id.expiration.ms"])
+
+    def _flush_soon(self, partition: Partition, offset: int) -> None:
+        """A segment was rolled: everything before `offset` goes to the disk, then the recovery point may
+        move."""
+        directory, point, offsets = partition.directory, partition.recovery_point, list(partition.bases)
+
+        def done(result: Any) -> None:
+            self._background_done(partition.log_directory, result)
+            if result is None:
+                partition.recovery_point = max(partition.recovery_point, offset)
+
+        self.submit(lambda: lookups.sync_files(directory, point, offsets), done)
+
+    def flush_due(self) -> None:
+        """flush.ms: what has been in memory for longer goes to the disk."""
+        now_ms = self.clock.monotonic_ms()
+        for partition in self:
+            age_ms = now_ms - partition.last_flush_ms
+            unflushed = partition.recovery_point < partition.high_watermark
+            if unflushed and age_ms >= partition.settings.flush_ms:
+                partition.last_flush_ms = now_ms
+                self._flush_soon(partition, partition.high_watermark)
+
+    def delete_due(self) -> None:
+        """Files of deleted partitions whose delay is over."""
+        now_ms = self.clock.monotonic_ms()
+        due = [each for each in self._pending_deletes if each[0] <= now_ms]
+        self._pending_deletes = [each for each in self._pending_deletes if each[0] > now_ms]
+        for _, directory, path in due:
+            if directory.is_online:
+                self._in_background(directory, remove_directory, path)
+
+    # -- stop ------------------------------------------------------------------------------------------------
+
+    def close(self, clean: bool = True, broker_epoch: int = -1) -> None:
+        """Flush, checkpoint, mark as clean, unlock. With clean=False only let go of the files."""
+        if clean and self.loaded:
+            self.commit()
+            for directory in self.online:
+                self._guard(directory, self._close_directory, directory, broker_epoch)
+        else:
+            for partition in self:
+                partition.discard()
+                partition.close(clean=False)
+        self._unlock()
+
+    def _close_directory(self, directory: LogDirectory, broker_epoch: int) -> None:
+        """In this order: data, then the checkpoints that speak of it, then the marker that vouches for
+        all."""
+        for partition in self:
+            if partition.log_directory is directory:
+                partition.close()
+        values: Iterable[tuple[str, Callable[[Partition], int | None]]] = (
+            (checkpoints.RECOVERY_POINTS, recovery_point_of),
+            (checkpoints.LOG_STARTS, log_start_of),
+            (checkpoints.HIGH_WATERMARKS, high_watermark_of),
+        )
+        for name, value_of in values:
+            checkpoints.write_offsets(f"{directory.path}/{name}", self._offsets_of(directory, value_of))
+        directory.write_clean_marker(broker_epoch)
+
+    def _unlock(self) -> None:
+        for directory in self.directories:
+            directory.unlock()
+
+
+class StorageOffline(OSError):
+    """The log directory that a partition should be in is offline."""
+
+
+def high_watermark_of(partition: Partition) -> int:
+    return partition.high_watermark
+
+
+def recovery_point_of(partition: Partition) -> int:
+    return partition.recovery_point
+
+
+def log_start_of(partition: Partition) -> int | None:
+    """Only those above the first segment's base offset need saying."""
+    return partition.log_start_offset if partition.log_start_offset > partition.bases[0] else None
+
+
+def remove_directory(path: str) -> None:
+    try:
+        names = os.listdir(path)
+    except FileNotFoundError:
+        return
+    for name in names:
+        files.remove_if_there(f"{path}/{name}")
+    os.rmdir(path)

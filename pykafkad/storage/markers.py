@@ -1,0 +1,60 @@
+"""Transaction markers: the control batches that end a transaction, and what they do to a partition's state.
+
+key    int16 version, int16 type (0 abort, 1 commit)
+value  int16 version, int32 coordinator epoch
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from pykafkad.hot import records
+from pykafkad.pure.producer_state import ABORT, COMMIT
+from pykafkad.storage import transaction_index
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+    from pykafkad.pure.producer_state import ProducerState
+
+
+class Marker(NamedTuple):
+    kind: int
+    coordinator_epoch: int
+    timestamp: int
+
+
+def read(data: ReadableBuffer) -> Marker | None:
+    """The marker in a control batch; None for other control records, and when compaction left the batch
+    empty."""
+    for record in records.read(data):
+        key, value = record.key, record.value
+        if key is None or value is None or len(key) < 4 or len(value) < 6:
+            return None
+        kind = int.from_bytes(key[2:4], "big", signed=True)
+        if kind not in (ABORT, COMMIT):
+            return None
+        return Marker(kind, int.from_bytes(value[2:6], "big", signed=True), record.timestamp)
+    return None
+
+
+def apply(
+    producers: ProducerState,
+    directory: str | None,
+    segment_base_offset: int,
+    producer_id: int,
+    epoch: int,
+    offset: int,
+    marker: Marker,
+) -> None:
+    """The marker stands at `offset`, in that segment: its transaction is over, and listed there if it was
+    aborted (no directory: it is listed already)."""
+    completed = producers.append_marker(
+        producer_id, epoch, marker.coordinator_epoch, marker.kind, offset, marker.timestamp
+    )
+    if completed is None:
+        return
+    if completed.aborted and directory is not None:
+        stable = producers.last_stable_offset_after(completed)
+        transaction_index.append(directory, segment_base_offset, completed, stable)
+    producers.complete(completed)

@@ -1,0 +1,367 @@
+"""One partition's log: what it takes in, what it has, what it gives out.
+
+An append is checked, given its offsets and queued in the active segment; commit(), once a pass of the loop,
+writes the queue with one call and only then moves the high watermark. Segments lie in offset order, the last
+one is active; an append that does not fit it rolls a new one.
+
+Invariants: log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset; the bytes of a queued
+batch stay as they are until commit(); the producers' state and the leader epochs include what is queued. An
+I/O error takes the whole log directory offline, and what was queued is lost with nothing acknowledged.
+"""
+
+from __future__ import annotations
+
+import random
+from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.hot.index import OffsetIndex, TimeIndex
+from pykafkad.hot.records import validate
+from pykafkad.hot.segment import Appended, FileRange, Segment
+from pykafkad.pure.leader_epochs import LeaderEpochs
+from pykafkad.pure.producer_state import ProducerState
+from pykafkad.storage import checkpoints, lookups, markers, snapshots, transaction_index
+from pykafkad.storage.files import StorageError, partition_directory
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+    from pykafkad.hot.records import Batches, Rules
+    from pykafkad.storage.directories import LogDirectory
+    from pykafkad.storage.settings import LogSettings, TopicConfig
+
+Found = tuple[int, int, int]  # offset, timestamp, leader epoch
+
+INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
+
+
+class Partition:
+    __slots__ = (
+        "__weakref__",
+        "_dirty",
+        "active",
+        "bases",
+        "epochs",
+        "high_watermark",
+        "index",
+        "last_flush_ms",
+        "last_stable_offset",
+        "leader_epoch",
+        "log_directory",
+        "log_end_offset",
+        "log_start_offset",
+        "name",
+        "producers",
+        "recovery_point",
+        "rules",
+        "segments",
+        "settings",
+        "topic",
+        "topic_id",
+        "verify_transactions",
+        "waiters",
+    )
+
+    def __init__(
+        self, topic: str, index: int, topic_id: bytes, log_directory: LogDirectory, settings: LogSettings
+    ) -> None:
+        self.topic = topic
+        self.index = index
+        self.topic_id = topic_id
+        self.name = partition_directory(topic, index)
+        self.log_directory = log_directory
+        self.settings = settings
+        self.rules: Rules = settings.rules
+        self.verify_transactions = log_directory.verify_transactions
+        self.leader_epoch = -1
+        self.log_start_offset = self.log_end_offset = 0
+        self.high_watermark = self.last_stable_offset = 0
+        self.recovery_point = 0
+        self.last_flush_ms = 0
+        self.producers = ProducerState()
+        self.epochs = LeaderEpochs()
+        self.segments: list[Segment] = []
+        self.bases: list[int] = []  # of the segments, for the search by offset
+        self.active: Segment
+        self.waiters: list[Any] = []
+        self._dirty = False
+
+    @property
+    def directory(self) -> str:
+        return f"{self.log_directory.path}/{self.name}"
+
+    @property
+    def config(self) -> TopicConfig:
+        return self.settings.config
+
+    @property
+    def is_internal(self) -> bool:
+        return self.topic in INTERNAL_TOPICS
+
+    @property
+    def min_insync_replicas(self) -> int:
+        return self.settings.min_insync_replicas
+
+    @property
+    def size(self) -> int:
+        """Bytes of all segments, with what is queued."""
+        return sum(segment.size for segment in self.segments) + self.active.queued_bytes
+
+    def __repr__(self) -> str:
+        return f"Partition({self.name}, {self.log_start_offset}..{self.log_end_offset})"
+
+    # -- appending -------------------------------------------------------------------------------------------
+
+    def append(self, data: ReadableBuffer, now_ms: int, *, verified: bool = False) -> Appended:
+        """A client's batch: checked, given its offsets, queued. KafkaError or RecordsError says why not.
+
+        `verified`: the transaction coordinator knows this partition to be part of the batch's transaction. A
+        duplicate of one of the producer's last five batches is not appended and answers the original's
+        offsets.
+        """
+        base_offset = self.log_end_offset
+        batches = validate(data, self.rules, now_ms, self.name)
+        if batches.producer_id < 0:
+            return self._queue(batches, now_ms)
+        verify = self.verify_transactions and not verified
+        known = self.producers.check(batches, base_offset, verify, self.name)
+        if known is not None:
+            return Appended(known[2] - known[3], known[2], known[4], self.log_start_offset, True)
+        appended = self._queue(batches, now_ms)
+        self.producers.append(batches, base_offset, appended.last_offset, batches.max_timestamp)
+        return appended
+
+    def append_built(self, data: ReadableBuffer, now_ms: int, *, transaction_version: int = 0) -> Appended:
+        """A batch of our own coordinators (records, or a transaction marker): what only a client gets wrong
+        is not asked. `transaction_version` is that of a marker (KIP-1228)."""
+        base_offset = self.log_end_offset
+        batches = validate(data, self.settings.own_rules, now_ms, self.name)
+        if batches.producer_id < 0:
+            return self._queue(batches, now_ms)
+        if batches.is_control:
+            return self._append_marker(batches, now_ms, transaction_version)
+        self.producers.check_own(batches, base_offset, self.name)
+        appended = self._queue(batches, now_ms)
+        self.producers.append(batches, base_offset, appended.last_offset, batches.max_timestamp)
+        return appended
+
+    def _append_marker(self, batches: Batches, now_ms: int, transaction_version: int) -> Appended:
+        marker = markers.read(batches.data)
+        if marker is None:
+            return self._queue(batches, now_ms)
+        producer_id, epoch = batches.producer_id, batches.producer_epoch
+        offset = self.log_end_offset
+        self.producers.check_marker(
+            producer_id, epoch, marker.coordinator_epoch, offset, transaction_version, self.name
+        )
+        appended = self._queue(batches, now_ms)
+        try:
+            markers.apply(
+                self.producers, self.directory, self.active.base_offset, producer_id, epoch, offset, marker
+            )
+        except OSError as error:
+            raise self._failed(error) from error
+        return appended
+
+    def _queue(self, batches: Batches, now_ms: int) -> Appended:
+        """Good batches get their offsets and their place in the active segment."""
+        base_offset = self.log_end_offset
+        last_offset = base_offset + batches.last_offset_delta
+        timestamp = batches.max_timestamp
+        active = self.active
+        try:
+            if active.must_roll(batches.size, last_offset, timestamp, now_ms):
+                active = self._make_room(batches.size, now_ms)
+        except OSError as error:
+            raise self._failed(error) from error
+        batches.assign(base_offset, self.leader_epoch)
+        active.queue(batches.data, base_offset, last_offset, timestamp)
+        self.log_end_offset = last_offset + 1
+        if not self._dirty:
+            self._dirty = True
+            self.log_directory.dirty.append(self)
+        return Appended(base_offset, last_offset, batches.log_append_time, self.log_start_offset)
+
+    def _make_room(self, size: int, now_ms: int) -> Segment:
+        """The active segment does not take `size` more bytes: another one, unless none could."""
+        if size > self.settings.segment_bytes:
+            raise KafkaError(errors.RECORD_LIST_TOO_LARGE)
+        if self.active.size + self.active.queued_bytes > 0:
+            self.roll(now_ms)
+        return self.active
+
+    def _failed(self, error: OSError) -> KafkaError:
+        """An I/O error in the middle of an append takes the directory offline, as one in commit() does."""
+        self.fail(error)
+        return KafkaError(errors.KAFKA_STORAGE_ERROR)
+
+    def fail(self, error: OSError) -> StorageError:
+        """The directory is broken; the manager takes it offline at the end of the pass."""
+        self.active.discard()
+        return self.log_directory.fail(f"{self.name}: {error}")
+
+    def discard(self) -> None:
+        """Nothing queued counts: the directory is offline."""
+        self.active.discard()
+        self._dirty = False
+
+    def commit(self) -> None:
+        """Write what is queued; then, and only then, it may be read and acknowledged."""
+        self._dirty = False
+        try:
+            self.active.write()
+            if self.log_end_offset - self.recovery_point >= self.settings.flush_messages:
+                self.flush()
+        except OSError as error:
+            raise self.fail(error) from error
+        self.high_watermark = self.log_end_offset
+        producers = self.producers
+        if producers.ongoing or producers.unreplicated:
+            producers.replicated_to(self.high_watermark)
+            self.update_last_stable_offset()
+        else:
+            self.last_stable_offset = self.high_watermark
+
+    def update_last_stable_offset(self) -> None:
+        first = self.producers.first_unstable_offset
+        end = self.high_watermark
+        self.last_stable_offset = end if first is None else min(end, max(first, self.log_start_offset))
+
+    # -- segments --------------------------------------------------------------------------------------------
+
+    def roll(self, now_ms: int) -> None:
+        """Close the active segment for appends and begin one at the log's end."""
+        old = self.active
+        old.write()
+        old.seal()
+        if self.settings.preallocate:
+            old.give_back()
+        self.producers.end_offset = self.log_end_offset
+        snapshots.write(self.directory, self.producers)
+        self.add_segment(self.log_end_offset, now_ms)
+        old.offset_index.grow_to(0)
+        old.time_index.grow_to(0)
+        self.log_directory.flush_soon(self, self.log_end_offset)
+
+    def add_segment(self, base_offset: int, now_ms: int) -> None:
+        """A new empty active segment."""
+        settings = self.settings
+        directory = self.directory
+        transaction_index.remove(directory, base_offset)
+        segment = Segment(
+            directory,
+            base_offset,
+            OffsetIndex(directory, base_offset, settings.index_bytes, fresh=True),
+            TimeIndex(directory, base_offset, settings.index_bytes, fresh=True),
+            fresh=True,
+        )
+        segment.created_ms = now_ms
+        self.segments.append(segment)
+        self.bases.append(base_offset)
+        self.activate(segment)
+        if settings.preallocate:
+            segment.reserve()
+
+    def activate(self, segment: Segment) -> None:
+        """Appends go to this segment, under the topic's present configuration."""
+        settings = self.settings
+        self.active = segment
+        segment.max_bytes = settings.segment_bytes
+        segment.index_interval_bytes = settings.index_interval_bytes
+        jitter_ms = min(settings.segment_jitter_ms, settings.segment_ms)
+        segment.roll_ms = settings.segment_ms - (random.randrange(jitter_ms) if jitter_ms > 0 else 0)
+        segment.offset_index.grow_to(settings.index_bytes)
+        segment.time_index.grow_to(settings.index_bytes)
+
+    def update_settings(self, settings: LogSettings) -> None:
+        """The topic's configuration changed; what is written stays as it is."""
+        self.settings = settings
+        self.rules = settings.rules
+        self.activate(self.active)
+
+    def become_leader(self, leader_epoch: int) -> None:
+        """Appends carry this epoch from now on; it begins where the log ends."""
+        self.leader_epoch = leader_epoch
+        if self.epochs.assign(leader_epoch, self.log_end_offset):
+            # Not synced here: the batches carry their epoch, so the file can be made anew from them, and the
+            # flush that lets recovery skip batches syncs it first.
+            checkpoints.write_epochs(self.directory, self.epochs.entries, sync=False)
+        if not self._dirty:
+            self.high_watermark = self.log_end_offset  # the only replica has all there is
+            self.producers.replicated_to(self.high_watermark)
+            self.update_last_stable_offset()
+
+    def flush(self) -> None:
+        """Everything written is on the disk when this returns; the recovery point says so."""
+        offset = self.active.end_offset
+        lookups.sync_files(self.directory, self.recovery_point, [*self.bases, offset])
+        self.recovery_point = max(self.recovery_point, offset)
+
+    def close(self, *, clean: bool = True) -> None:
+        """Write what a start without recovery needs: cut indexes, a producer snapshot, everything on the
+        disk."""
+        if clean:
+            self.active.write()
+            for segment in self.segments:
+                segment.seal()
+            if self.settings.preallocate:
+                self.active.give_back()
+            self.producers.end_offset = self.log_end_offset
+            snapshots.write(self.directory, self.producers)
+            if self.recovery_point < self.log_end_offset:
+                self.flush()
+        for segment in self.segments:
+            segment.release()
+
+    # -- reading ---------------------------------------------------------------------------------------------
+
+    def read(self, offset: int, max_bytes: int, *, limit_offset: int, at_least_one: bool) -> FileRange | None:
+        """Bytes from the batch that holds `offset` on, of offsets below `limit_offset`, out of one segment.
+
+        At most `max_bytes`, and the last batch may be cut; a first batch that is larger comes whole with
+        `at_least_one`, and an empty range without. OFFSET_OUT_OF_RANGE for what the log does not have.
+        """
+        if offset >= limit_offset:
+            if offset > self.log_end_offset or offset < self.log_start_offset:
+                raise KafkaError(errors.OFFSET_OUT_OF_RANGE)
+            return None
+        if offset < self.log_start_offset:
+            raise KafkaError(errors.OFFSET_OUT_OF_RANGE)
+        active = self.active
+        if offset >= active.base_offset:
+            return active.read(offset, max_bytes, limit_offset, at_least_one)
+        # Compaction may have emptied the end of a segment: then the next one has the first batch.
+        for slot in range(max(0, bisect_right(self.bases, offset) - 1), len(self.segments)):
+            segment = self.segments[slot]
+            if segment.base_offset >= limit_offset:
+                return None
+            found = segment.read(offset, max_bytes, limit_offset, at_least_one)
+            if found is not None:
+                return found
+        return None
+
+    def segment_at(self, offset: int) -> Segment:
+        """The segment an offset would be in."""
+        return self.segments[max(0, bisect_right(self.bases, offset) - 1)]
+
+    def offset_for_timestamp(self, timestamp: int) -> Found | None:
+        """The first record at or after the log's start with that timestamp or a later one."""
+        return lookups.offset_for_timestamp(self, timestamp)
+
+    def max_timestamp_offset(self) -> Found | None:
+        """The first record with the log's greatest timestamp."""
+        return lookups.max_timestamp_offset(self)
+
+    def aborted_transactions(self, offset: int, data: FileRange) -> list[tuple[int, int]]:
+        """(producer id, first offset) of the aborted transactions that touch what was read at `offset`."""
+        return lookups.aborted_transactions(self, offset, data)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """As OffsetForLeaderEpoch answers: (largest epoch <= the asked one, its end offset), (-1, -1) if
+        unknown."""
+        return self.epochs.end_offset_for(epoch, self.log_end_offset)
+
+    def epoch_at(self, offset: int) -> int:
+        return self.epochs.epoch_at(offset)

@@ -1,0 +1,63 @@
+"""What a topic's configuration means to its logs, parsed once and shared by the topic's partitions."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from pykafkad.hot.records import Rules
+
+
+class TopicConfig(Protocol):
+    """Resolved topic configuration: the topic's own values over the broker's over the defaults."""
+
+    def __getitem__(self, name: str, /) -> Any: ...
+
+
+class LogSettings:
+    __slots__ = (
+        "config",
+        "file_delete_delay_ms",
+        "flush_messages",
+        "flush_ms",
+        "index_bytes",
+        "index_interval_bytes",
+        "min_insync_replicas",
+        "own_rules",
+        "preallocate",
+        "rules",
+        "segment_bytes",
+        "segment_jitter_ms",
+        "segment_ms",
+    )
+
+    def __init__(self, config: TopicConfig) -> None:
+        self.config = config
+        self.segment_bytes: int = config["segment.bytes"]
+        self.segment_ms: int = config["segment.ms"]
+        self.segment_jitter_ms: int = config["segment.jitter.ms"]
+        self.index_bytes: int = config["segment.index.bytes"]
+        self.index_interval_bytes: int = config["index.interval.bytes"]
+        self.flush_messages: int = config["flush.messages"]
+        self.flush_ms: int = config["flush.ms"]
+        self.file_delete_delay_ms: int = config["file.delete.delay.ms"]
+        self.preallocate: bool = config["preallocate"]
+        self.min_insync_replicas: int = config["min.insync.replicas"]
+        self.rules = rules_of(config, client=True)
+        self.own_rules = rules_of(config, client=False)
+
+
+def rules_of(config: TopicConfig, *, client: bool) -> Rules:
+    compression: str = config["compression.type"]
+    level = None
+    if compression in ("gzip", "lz4", "zstd"):
+        level = config[f"compression.{compression}.level"]
+    return Rules(
+        max_message_bytes=config["max.message.bytes"],
+        compression=compression,
+        compression_level=level,
+        log_append_time=config["message.timestamp.type"] == "LogAppendTime",
+        timestamp_before_max_ms=config["message.timestamp.before.max.ms"],
+        timestamp_after_max_ms=config["message.timestamp.after.max.ms"],
+        compacted="compact" in config["cleanup.policy"],
+        client=client,
+    )

@@ -1,0 +1,256 @@
+"""A broker for tests: a process of its own on a free port, with a directory of its own, gone at the end.
+
+    with Broker(topics={"orders": 3}) as kafka:
+        producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
+
+Owns the child process, its directory (data and log) and the promise that neither outlives the test run.
+It works without pytest; testing.plugin makes a fixture of it.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import weakref
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from pykafkad.testing.client import Client
+
+READY = "pykafkad ready: bootstrap.servers="
+START_SECONDS = 30.0
+STOP_SECONDS = 30.0
+LOG_LINES_SHOWN = 50
+CREATE_TOPICS_VERSION = 7
+
+_running: weakref.WeakSet[Broker] = weakref.WeakSet()
+
+
+class BrokerError(RuntimeError):
+    """The broker did not start, stopped too early, or refused what the test kit asked it for."""
+
+
+class Broker:
+    """A running broker. Topics are created on start: names, or names with their partition counts.
+
+    `config` are broker configs (server.properties keys). `data` is a directory to keep; without it the data
+    is in a temporary one, which survives kill() and restart() but not close(). KAFKA_ variables of the
+    environment do not reach the broker, so that a test means the same everywhere.
+    """
+
+    def __init__(
+        self,
+        topics: Mapping[str, int] | Iterable[str] = (),
+        config: Mapping[str, object] | None = None,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        data: str | os.PathLike[str] | None = None,
+        log_level: str = "info",
+        start: bool = True,
+    ) -> None:
+        self.host = host
+        self.port = port
+        self.config = {key: _text(value) for key, value in (config or {}).items()}
+        self.topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
+        self.log_level = log_level
+        self._directory = tempfile.mkdtemp(prefix="pykafkad-test-")
+        self.data = os.fspath(data) if data is not None else os.path.join(self._directory, "data")
+        self.log_path = os.path.join(self._directory, "broker.log")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._owner = os.getpid()
+        _running.add(self)
+        if start:
+            try:
+                self.start()
+            except BaseException:
+                self.close()
+                raise
+
+    def __repr__(self) -> str:
+        state = f"pid {self.pid}" if self.running else "not running"
+        return f"<Broker {self.bootstrap_servers}, {state}>"
+
+    def __enter__(self) -> Broker:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None and (log := self.log_tail()):
+            error.add_note(f"the broker's log ends:\n{log}")
+        self.close()
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """HOST:PORT, for a client's bootstrap.servers."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise BrokerError("the broker was never started")
+        return self._process.pid
+
+    def start(self) -> None:
+        """Start the process, wait for its ready line, create the topics that are not there yet."""
+        if self.running:
+            raise BrokerError("the broker is running")
+        with open(self.log_path, "ab") as log:
+            self._process = subprocess.Popen(
+                self._command(),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                env={name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")},
+                start_new_session=True,  # a Ctrl-C on the terminal is the test run's business
+            )
+        self.host, self.port = self._wait_until_ready()
+        if self.topics:
+            self._create_topics(self.topics, existing=True)
+
+    def _command(self) -> list[str]:
+        command = [sys.executable, "-m", "pykafkad", "start", "--host", self.host, "--port", str(self.port)]
+        command += ["--data", self.data, "--log-level", self.log_level]
+        for key, value in self.config.items():
+            command += ["--override", f"{key}={value}"]
+        return command
+
+    def _wait_until_ready(self) -> tuple[str, int]:
+        assert self._process is not None and self._process.stdout is not None
+        late = threading.Timer(START_SECONDS, self._process.kill)
+        late.start()
+        line = self._process.stdout.readline().decode(errors="replace").rstrip("\n")
+        late.cancel()
+        if not line.startswith(READY):
+            if line:
+                self.kill()
+                raise BrokerError(self._with_log(f"the broker said {line!r} where its ready line should be"))
+            code = self._process.wait()
+            self._close_pipe()
+            said = "was not ready in time" if code == -signal.SIGKILL else "ended at start"
+            raise BrokerError(self._with_log(f"the broker {said}, exit code {code}"))
+        host, _, port = line.removeprefix(READY).split(",")[0].rpartition(":")
+        return host.removeprefix("[").removesuffix("]"), int(port)
+
+    def client(self) -> Client:
+        """A raw connection to the broker, to be closed by the caller."""
+        return Client(self.host, self.port)
+
+    def create_topic(
+        self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None
+    ) -> None:
+        """Create one topic; BrokerError with the broker's words if it refuses."""
+        self._create_topics({name: partitions}, config)
+
+    def _create_topics(
+        self,
+        topics: Mapping[str, int],
+        config: Mapping[str, object] | None = None,
+        *,
+        existing: bool = False,
+    ) -> None:
+        from pykafkad import errors
+        from pykafkad.messages import CreateTopicsRequest
+
+        entry: Any = CreateTopicsRequest.CreatableTopic
+        setting: Any = CreateTopicsRequest.CreatableTopicConfig
+        wanted = [
+            entry(
+                name=name,
+                num_partitions=partitions,
+                replication_factor=-1,
+                configs=[setting(name=key, value=_text(value)) for key, value in (config or {}).items()],
+            )
+            for name, partitions in topics.items()
+        ]
+        with self.client() as client:
+            request = CreateTopicsRequest(topics=wanted, timeout_ms=int(START_SECONDS * 1000))
+            answer = client.call(request, CREATE_TOPICS_VERSION)
+        for topic in answer.topics:
+            if topic.error_code == errors.TOPIC_ALREADY_EXISTS and existing:
+                continue
+            if topic.error_code != errors.NONE:
+                said = errors.NAMES.get(topic.error_code, str(topic.error_code))
+                raise BrokerError(f"topic {topic.name} was not created: {said}: {topic.error_message}")
+
+    def stop(self) -> int:
+        """Ask the broker to finish (SIGTERM) and wait for it; its exit code."""
+        if self._process is None:
+            raise BrokerError("the broker was never started")
+        if self.running:
+            self._process.terminate()
+        try:
+            code = self._process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise BrokerError(self._with_log(f"the broker did not stop in {STOP_SECONDS} s")) from None
+        self._close_pipe()
+        return code
+
+    def kill(self) -> None:
+        """As if the power failed for this process: SIGKILL, nothing is finished."""
+        if self._process is not None:
+            if self.running:
+                self._process.send_signal(signal.SIGKILL)
+            self._process.wait()
+            self._close_pipe()
+
+    def restart(self) -> None:
+        """Start again on the same port and data, after stop() or kill(), or stopping it now."""
+        if self.running:
+            self.stop()
+        self.start()
+
+    def log_text(self) -> str:
+        """Everything the broker logged, over all its starts."""
+        try:
+            with open(self.log_path, encoding="utf-8", errors="replace") as log:
+                return log.read()
+        except FileNotFoundError:
+            return ""
+
+    def log_tail(self) -> str:
+        """The last lines of the log."""
+        return "\n".join(self.log_text().splitlines()[-LOG_LINES_SHOWN:])
+
+    def close(self) -> None:
+        """End the process at once and remove its directory; a directory given as `data` stays."""
+        self.kill()
+        shutil.rmtree(self._directory, ignore_errors=True)
+        _running.discard(self)
+
+    def _with_log(self, line: str) -> str:
+        return f"{line}; its log:\n{self.log_tail()}"
+
+    def _close_pipe(self) -> None:
+        assert self._process is not None
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+
+
+def _text(value: object) -> str:
+    """A config value as Kafka writes it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(map(_text, value))
+    return str(value)
+
+
+@atexit.register
+def _close_all() -> None:
+    for broker in list(_running):
+        if broker._owner == os.getpid():  # not in a forked child of the test run
+            broker.close()

@@ -1,0 +1,75 @@
+"""Requests that wait: for one of their partitions to advance, or for their time to run out.
+
+A waiter is asked again once a pass at most, however many of its partitions moved, and only then: nothing polls.
+`attempt(expired)` answers and returns True, or returns False to go on waiting (never when expired).
+Invariant: a waiter stands in the `waiters` of each of its partitions and has a running timer, or is done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from pykafkad.storage.partition import Partition
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Waiter:
+    __slots__ = ("attempt", "partitions", "timer", "woken")
+
+    def __init__(self, attempt: Callable[[bool], bool], partitions: list[Partition]) -> None:
+        self.attempt = attempt
+        self.partitions = partitions
+        self.woken = False
+        self.timer: Timer | None = None
+
+
+class Waiting:
+    def __init__(self, call_later: Callable[..., Timer]) -> None:
+        self._call_later = call_later
+        self._woken: list[Waiter] = []
+        self.count = 0
+
+    def wait(
+        self, partitions: Iterable[Partition], max_wait_ms: int, attempt: Callable[[bool], bool]
+    ) -> Waiter:
+        waiter = Waiter(attempt, list(partitions))
+        for partition in waiter.partitions:
+            partition.waiters.append(waiter)
+        waiter.timer = self._call_later(max_wait_ms, self._expire, waiter)
+        self.count += 1
+        return waiter
+
+    def advanced(self, partition: Partition) -> None:
+        """The partition's high watermark or its fate changed: its waiters are asked at the end of the pass."""
+        for waiter in partition.waiters:
+            if not waiter.woken:
+                waiter.woken = True
+                self._woken.append(waiter)
+
+    def ask_woken(self) -> None:
+        if not self._woken:
+            return
+        woken, self._woken = self._woken, []
+        for waiter in woken:
+            waiter.woken = False
+            if waiter.timer is not None and waiter.attempt(False):
+                self.cancel(waiter)
+
+    def cancel(self, waiter: Waiter) -> None:
+        if waiter.timer is None:
+            return
+        waiter.timer.cancel()
+        waiter.timer = None
+        self.count -= 1
+        for partition in waiter.partitions:
+            partition.waiters.remove(waiter)
+
+    def _expire(self, waiter: Waiter) -> None:
+        if waiter.timer is not None:
+            self.cancel(waiter)
+            waiter.attempt(True)

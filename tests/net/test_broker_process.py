@@ -1,0 +1,121 @@
+"""The program as a process: start, what it says, how it ends; by way of the test kit, tested with it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pykafkad.messages import MetadataRequest
+from pykafkad.testing import Broker, BrokerError
+
+SECONDS = 60
+
+
+def environment(**extra: str) -> dict[str, str]:
+    return {**{name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}, **extra}
+
+
+def program(*arguments: str, **extra: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pykafkad", "start", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(**extra),
+    )
+
+
+def topics(broker: Broker) -> dict[str, int]:
+    with broker.client() as client:
+        answer = client.call(MetadataRequest(topics=None), 12)
+    return {topic.name: len(topic.partitions) for topic in answer.topics}
+
+
+def test_a_broker_has_its_topics_its_configs_and_ends_with_its_directory() -> None:
+    with Broker(topics={"orders": 3, "bills": 1}, config={"num.partitions": 5}) as broker:
+        assert topics(broker) == {"orders": 3, "bills": 1}
+        broker.create_topic("late", 2, {"retention.ms": 1000})
+        assert topics(broker)["late"] == 2
+        assert os.path.isdir(broker.data)
+        process, directory = broker.pid, os.path.dirname(broker.data)
+        assert "Traceback" not in broker.log_text()
+    assert not os.path.exists(directory)
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+
+
+@pytest.mark.parametrize("way", ["stop", "kill"])
+def test_topics_outlive_a_stop_and_a_kill(way: str) -> None:
+    with Broker(topics={"orders": 3}) as broker:
+        port = broker.port
+        getattr(broker, way)()
+        assert not broker.running
+        broker.restart()
+        assert broker.port == port
+        assert topics(broker) == {"orders": 3}
+
+
+def test_a_refused_topic_says_why() -> None:
+    with Broker(topics=["orders"]) as broker:
+        with pytest.raises(BrokerError, match="TOPIC_ALREADY_EXISTS"):
+            broker.create_topic("orders")
+        with pytest.raises(
+            BrokerError, match=r"INVALID_CONFIG: Invalid value x for configuration retention\.ms"
+        ):
+            broker.create_topic("other", 1, {"retention.ms": "x"})
+
+
+def test_a_broker_that_cannot_start_says_why() -> None:
+    with pytest.raises(BrokerError, match=r"exit code 2(?s:.)*num\.partitions"):
+        Broker(config={"num.partitions": 0})
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_one_line_on_stdout_and_exit_0_when_told_to_stop(number: signal.Signals, tmp_path: Path) -> None:
+    broker = program("--port", "0", "--ephemeral", TMPDIR=str(tmp_path))
+    assert broker.stdout is not None
+    assert broker.stdout.readline().startswith("pykafkad ready: bootstrap.servers=127.0.0.1:")
+    assert len(list(tmp_path.iterdir())) == 1
+    broker.send_signal(number)
+    out, err = broker.communicate(timeout=SECONDS)
+    assert (broker.returncode, out) == (0, "")
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_default_data_directory_is_said(tmp_path: Path) -> None:
+    broker = program("--port", "0", HOME=str(tmp_path), XDG_DATA_HOME=str(tmp_path / "data"))
+    assert broker.stdout is not None
+    assert broker.stdout.readline()
+    broker.terminate()
+    _, err = broker.communicate(timeout=SECONDS)
+    assert broker.returncode == 0
+    assert str(tmp_path / "data" / "pykafkad") in err
+
+
+def test_a_taken_port_is_one_line_and_exit_1() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        broker = program("--ephemeral", "--log-level", "off", "--port", str(port))
+        out, err = broker.communicate(timeout=SECONDS)
+    assert (broker.returncode, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert str(port) in err
+
+
+def test_a_second_broker_on_a_directory_is_refused(tmp_path: Path) -> None:
+    with Broker(data=tmp_path / "data"):
+        second = program("--port", "0", "--log-level", "off", "--data", str(tmp_path / "data"))
+        out, err = second.communicate(timeout=SECONDS)
+    assert (second.returncode, out) == (1, "")
+    assert len(err.splitlines()) == 1
+    assert str(tmp_path / "data") in err
+    assert (tmp_path / "data").is_dir()  # a directory that was given stays

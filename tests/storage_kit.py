@@ -1,0 +1,164 @@
+"""What the tests of storage share: topic configs, partitions in a directory of their own, golden
+directories."""
+
+from __future__ import annotations
+
+import shutil
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from pykafkad.clock import ManualClock
+from pykafkad.hot import records
+from pykafkad.storage import recovery
+from pykafkad.storage.directories import LogDirectory
+from pykafkad.storage.manager import LogManager
+from pykafkad.storage.partition import Partition
+from pykafkad.storage.settings import LogSettings
+
+NOW_MS = 1_700_000_000_000
+TOPIC_ID = bytes(range(16))
+
+TOPIC_DEFAULTS: dict[str, Any] = {
+    "segment.bytes": 1 << 30,
+    "segment.ms": 604_800_000,
+    "segment.jitter.ms": 0,
+    "segment.index.bytes": 10 << 20,
+    "index.interval.bytes": 4096,
+    "flush.messages": (1 << 63) - 1,
+    "flush.ms": (1 << 63) - 1,
+    "file.delete.delay.ms": 60_000,
+    "preallocate": False,
+    "min.insync.replicas": 1,
+    "max.message.bytes": 1_048_588,
+    "compression.type": "producer",
+    "compression.gzip.level": -1,
+    "compression.lz4.level": 9,
+    "compression.zstd.level": 3,
+    "message.timestamp.type": "CreateTime",
+    "message.timestamp.before.max.ms": (1 << 63) - 1,
+    "message.timestamp.after.max.ms": 3_600_000,
+    "cleanup.policy": ["delete"],
+}
+BROKER_DEFAULTS: dict[str, Any] = {
+    "node.id": 1,
+    "cordoned.log.dirs": [],
+    "producer.id.expiration.ms": 86_400_000,
+    "producer.id.expiration.check.interval.ms": 600_000,
+    "replica.high.watermark.checkpoint.interval.ms": 5_000,
+    "log.flush.offset.checkpoint.interval.ms": 60_000,
+    "log.flush.start.offset.checkpoint.interval.ms": 60_000,
+    "log.flush.scheduler.interval.ms": (1 << 63) - 1,
+    "transaction.partition.verification.enable": True,
+}
+
+
+def topic_config(**overrides: Any) -> dict[str, Any]:
+    """Topic configs by name, with `_` for `.`."""
+    return TOPIC_DEFAULTS | {name.replace("_", "."): value for name, value in overrides.items()}
+
+
+def broker_config(*paths: Path, **overrides: Any) -> dict[str, Any]:
+    config = BROKER_DEFAULTS | {"log.dirs": [str(path) for path in paths]}
+    return config | {name.replace("_", "."): value for name, value in overrides.items()}
+
+
+def manager(*paths: Path, clock: ManualClock | None = None, **overrides: Any) -> LogManager:
+    return LogManager(broker_config(*paths, **overrides), clock or ManualClock(NOW_MS))
+
+
+def new_partition(path: Path, *, topic: str = "orders", leader_epoch: int = 0, **overrides: Any) -> Partition:
+    """An empty partition in a log directory of its own."""
+    partition = Partition(topic, 0, TOPIC_ID, LogDirectory(str(path)), LogSettings(topic_config(**overrides)))
+    Path(partition.directory).mkdir(parents=True)
+    partition.add_segment(0, NOW_MS)
+    partition.become_leader(leader_epoch)
+    return partition
+
+
+def open_partition(
+    path: Path,
+    *,
+    topic: str = "orders",
+    index: int = 0,
+    clean: bool = True,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    high_watermark: int = 0,
+    now_ms: int = NOW_MS,
+    expiration_ms: int = 86_400_000,
+    **overrides: Any,
+) -> Partition:
+    """The partition that lies in a log directory, loaded as at a start."""
+    settings = LogSettings(topic_config(**overrides))
+    partition = Partition(topic, index, TOPIC_ID, LogDirectory(str(path)), settings)
+    hints = recovery.Hints(
+        clean=clean,
+        now_ms=now_ms,
+        recovery_point=recovery_point,
+        log_start_offset=log_start_offset,
+        high_watermark=high_watermark,
+        expiration_ms=expiration_ms,
+    )
+    recovery.load(partition, hints)
+    return partition
+
+
+def batch(*values: bytes, timestamp: int = NOW_MS, **options: Any) -> bytearray:
+    """A batch as a producer sends it; bytearray: offsets are written in place."""
+    return bytearray(records.build([(b"k", value, [], timestamp) for value in values], **options))
+
+
+def idempotent(
+    sequence: int, *values: bytes, producer_id: int = 7, epoch: int = 0, **options: Any
+) -> bytearray:
+    return batch(*values, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence, **options)
+
+
+def marker(producer_id: int, epoch: int, commit: bool, *, coordinator_epoch: int = 0) -> bytes:
+    """An end-transaction marker as the transaction coordinator writes it."""
+    key = b"\0\0" + (1 if commit else 0).to_bytes(2, "big")
+    value = b"\0\0" + coordinator_epoch.to_bytes(4, "big")
+    return records.build(
+        [(key, value, [], NOW_MS)],
+        producer_id=producer_id,
+        producer_epoch=epoch,
+        transactional=True,
+        control=True,
+    )
+
+
+def append(partition: Partition, *batches: bytes | bytearray, now_ms: int = NOW_MS) -> list[int]:
+    """Append and commit; the base offsets."""
+    offsets = [partition.append(each, now_ms).base_offset for each in batches]
+    partition.commit()
+    return offsets
+
+
+def read_all(partition: Partition, start: int | None = None) -> list[records.Record]:
+    """Every record up to the high watermark, read as a consumer does: range after range."""
+    offset = partition.log_start_offset if start is None else start
+    found: list[records.Record] = []
+    while True:
+        part = partition.read(offset, 1 << 20, limit_offset=partition.high_watermark, at_least_one=True)
+        if part is None:
+            return found
+        batches = records.scan(part.read())
+        found += [each for each in records.read(part.read()) if each.offset >= offset]
+        offset = batches[-1].last_offset + 1
+
+
+def values(read: Iterable[records.Record]) -> list[bytes | None]:
+    return [record.value for record in read]
+
+
+def unpack_golden_logs(golden: Path, target: Path) -> Path:
+    with tarfile.open(golden / "logs.tar.gz") as archive:
+        archive.extractall(target, filter="data")
+    return target / "logs"
+
+
+def copy_golden(source: Path, target: Path) -> Path:
+    shutil.copytree(source, target)
+    return target

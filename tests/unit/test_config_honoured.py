@@ -1,0 +1,35 @@
+"""HONOURED tells the truth: what it names is read by the code, and what the code reads is named."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pykafkad
+from pykafkad import config_entities, config_table
+from pykafkad.config import BROKER_KEYS
+
+PACKAGE = Path(pykafkad.__file__).parent
+# Tables and checks name keys without acting on them.
+TABLES = {"config_table.py", "config_entities.py", "config_checks.py"}
+# Read only to say no, or to say what a topic has: nothing follows from their value.
+SHOWN_ONLY = {"remote.log.storage.system.enable", "unclean.leader.election.enable"}
+
+
+def read_keys() -> set[str]:
+    files = [file for file in PACKAGE.rglob("*.py") if file.name not in TABLES]
+    named = {key for file in files for key in re.findall(r'"([a-z0-9.]+)"', file.read_text("utf-8"))}
+    of_topics = {
+        broker_key
+        for key in config_entities.TOPIC_HONOURED
+        for broker_key, _ in config_entities.TOPIC_SYNONYMS.get(key, ())
+    }
+    return (named | of_topics) & BROKER_KEYS.keys()
+
+
+def test_every_honoured_key_is_read() -> None:
+    assert config_table.HONOURED - read_keys() == set()
+
+
+def test_every_key_that_is_read_is_honoured() -> None:
+    assert read_keys() - config_table.HONOURED == SHOWN_ONLY

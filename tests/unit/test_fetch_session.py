@@ -1,0 +1,121 @@
+"""Fetch sessions: epochs, updates, and who is evicted for whom."""
+
+from itertools import count
+
+from pykafkad.pure import fetch_session as fs
+from pykafkad.pure.fetch_session import EVICTION_MS, FetchSessions, Followed
+
+
+def sessions(slots: int = 10) -> FetchSessions:
+    numbers = count(0)  # 0 is no session id: it must be passed over
+    return FetchSessions(slots, lambda: next(numbers))
+
+
+def follow(*keys: tuple[str, int]) -> list[Followed]:
+    return [Followed(topic, index, 0, 1000) for topic, index in keys]
+
+
+def create(cache: FetchSessions, size: int = 1, *, privileged: bool = False, now_ms: int = 0) -> fs.Session | None:
+    return cache.create(
+        follow(*(("t", i) for i in range(size))), privileged=privileged, uses_topic_ids=False, now_ms=now_ms
+    )
+
+
+def ask(cache: FetchSessions, session_id: int, epoch: int, followed=(), forgotten=(), ids=False):
+    return cache.decide(session_id, epoch, list(followed), list(forgotten), uses_topic_ids=ids, now_ms=5)
+
+
+def test_a_full_request_with_the_final_epoch_closes_its_session():
+    cache = sessions()
+    session = create(cache)
+    assert session is not None and session.id != 0
+    assert ask(cache, session.id, -1).kind == fs.SESSIONLESS
+    assert ask(cache, session.id, 1).kind == fs.NOT_FOUND
+
+
+def test_a_full_request_with_the_initial_epoch_replaces_its_session():
+    cache = sessions()
+    session = create(cache)
+    assert ask(cache, session.id, 0, follow(("t", 1))).kind == fs.FULL
+    assert len(cache) == 0
+
+
+def test_epochs_go_up_by_one_and_wrap_to_one():
+    cache = sessions()
+    session = create(cache)
+    assert ask(cache, session.id, 1).kind == fs.INCREMENTAL
+    assert ask(cache, session.id, 1).kind == fs.WRONG_EPOCH
+    assert ask(cache, session.id, 2).kind == fs.INCREMENTAL
+    session.epoch = fs.MAX_EPOCH
+    assert ask(cache, session.id, fs.MAX_EPOCH).kind == fs.INCREMENTAL
+    assert session.epoch == 1
+
+
+def test_ids_and_names_do_not_mix_in_a_session():
+    cache = sessions()
+    session = create(cache)
+    assert ask(cache, session.id, 1, ids=True).kind == fs.TOPIC_ID_MISMATCH
+    assert session.epoch == 1
+
+
+def test_an_incremental_request_adds_updates_and_forgets():
+    cache = sessions()
+    session = create(cache, 2)
+    moved = Followed("t", 0, 42, 7)
+    decision = ask(cache, session.id, 1, [moved, *follow(("u", 0))], [("t", 1)])
+    assert [each.key for each in decision.followed] == [("t", 0), ("u", 0)]
+    assert decision.followed[0].fetch_offset == 42 and decision.followed[0].max_bytes == 7
+
+
+def test_a_session_without_partitions_ends():
+    cache = sessions()
+    session = create(cache)
+    assert ask(cache, session.id, 1, (), [("t", 0)]).kind == fs.SESSIONLESS
+    assert len(cache) == 0
+
+
+def test_what_was_served_goes_to_the_back():
+    cache = sessions()
+    session = create(cache, 3)
+    session.served(session.partitions[("t", 0)])
+    assert [key[1] for key in session.partitions] == [1, 2, 0]
+
+
+def test_only_news_is_told_and_errors_each_time():
+    each = Followed("t", 0, 0, 1000)
+    assert each.is_news(0, 0, 10, 0)
+    each.told(0, 10, 0)
+    assert not each.is_news(0, 0, 10, 0)
+    assert each.is_news(0, 100, 10, 0) and each.is_news(0, 0, 11, 0) and each.is_news(0, 0, 10, 1)
+    each.told(3, -1, -1)
+    assert each.is_news(3, 0, -1, -1)
+    each.told(3, 10, 0)
+    assert each.is_news(0, 0, 10, 0), "the end of an error is news"
+
+
+def test_no_room_is_made_for_an_equal_or_smaller_young_session():
+    cache = sessions(2)
+    create(cache, 2), create(cache, 2)
+    assert create(cache, 5, now_ms=EVICTION_MS) is None
+
+
+def test_a_stale_session_makes_room():
+    cache = sessions(1)
+    old = create(cache, 9)
+    new = create(cache, 1, now_ms=EVICTION_MS + 1)
+    assert new is not None and len(cache) == 1 and ask(cache, old.id, 1).kind == fs.NOT_FOUND
+
+
+def test_an_older_session_in_use_gives_way_to_a_larger_one_only():
+    cache = sessions(1)
+    session = create(cache, 3)
+    session.last_used_ms = EVICTION_MS
+    assert create(cache, 2, now_ms=EVICTION_MS + 1) is None
+    assert create(cache, 4, now_ms=EVICTION_MS + 1) is not None
+
+
+def test_a_follower_takes_the_place_of_a_young_consumer():
+    cache = sessions(1)
+    create(cache, 9)
+    assert create(cache, 1, privileged=True) is not None
+    assert create(cache, 99) is None

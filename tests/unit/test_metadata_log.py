@@ -1,0 +1,453 @@
+"""The metadata log: what Kafka wrote is understood, what we write is kept, and damage is not glossed over."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metadata_fakes import DIRECTORY_ID, ENDPOINT, creatable, create, open_broker
+
+from pykafkad import messages as m
+from pykafkad.clock import ManualClock
+from pykafkad.cluster import handover
+from pykafkad.cluster.image import Image, PartitionInfo
+from pykafkad.cluster.metadata_log import DIRECTORY, MetadataLog, UnsafeLog
+from pykafkad.cluster.metadata_records import MetadataError
+from pykafkad.errors import StartupError
+from pykafkad.hot import records
+from pykafkad.uuids import to_text
+
+LOG = "00000000000000000000.log"
+
+
+def opened(directory: Path) -> MetadataLog:
+    log = MetadataLog(str(directory), ManualClock())
+    log.open()
+    return log
+
+
+def copied(source: Path, target: Path) -> Path:
+    shutil.copytree(source, target / DIRECTORY)
+    return target / DIRECTORY
+
+
+def segment(directory: Path) -> Path:
+    return directory / DIRECTORY / LOG
+
+
+def summary(image: Image) -> dict[str, Any]:
+    """Everything an image says, comparable."""
+    return {
+        "topics": {
+            name: (
+                topic.id,
+                topic.configs,
+                [[getattr(item, field) for field in PartitionInfo.__slots__] for item in topic.partitions],
+            )
+            for name, topic in image.topics.items()
+        },
+        "brokers": {
+            key: (
+                info.epoch,
+                info.fenced,
+                info.in_controlled_shutdown,
+                info.directories,
+                sorted(info.endpoints),
+            )
+            for key, info in image.brokers.items()
+        },
+        "configs": {key: values for key, values in image.configs.items() if values},
+        "features": image.features,
+        "ids": image.next_producer_id,
+        "acls": {key: repr(acl) for key, acl in image.acls.items()},
+        "scram": {key: repr(user) for key, user in image.scram_users.items()},
+        "quotas": image.client_quotas,
+        "colliding": image.colliding,
+    }
+
+
+# -- what Apache Kafka wrote
+
+
+def test_a_log_of_kafkas_is_read(golden: Path, tmp_path: Path) -> None:
+    copied(golden / "metadata" / "plain", tmp_path)
+    log = opened(tmp_path)
+    assert {name: len(topic.partitions) for name, topic in log.image.topics.items()} == {
+        "plain": 2,
+        "append-time": 1,
+        "empty": 1,
+        "one-record": 1,
+    }
+    assert log.image.topics["append-time"].configs["message.timestamp.type"] == "LogAppendTime"
+    assert log.image.features == {
+        "metadata.version": 30,
+        "eligible.leader.replicas.version": 1,
+        "group.version": 1,
+        "share.version": 1,
+        "streams.version": 1,
+        "transaction.version": 2,
+    }
+    assert (log.end_offset, log.epoch) == (60, 1)
+
+
+def test_a_stopped_kafka_left_no_leaders_and_itself_fenced(golden: Path, tmp_path: Path) -> None:
+    copied(golden / "metadata" / "plain", tmp_path)
+    image = opened(tmp_path).image
+    assert image.brokers[1].fenced
+    for topic in image.topics.values():
+        for item in topic.partitions:
+            assert (item.leader, item.isr, item.eligible_leader_replicas) == (-1, [], [1])
+
+
+def test_each_snapshot_with_the_log_behind_it_says_what_the_whole_log_says(
+    golden: Path, tmp_path: Path
+) -> None:
+    whole = copied(golden / "metadata" / "snapshots", tmp_path / "whole")
+    snapshots = sorted(whole.glob("*.checkpoint"))
+    for snapshot in snapshots:
+        snapshot.unlink()
+    expected = opened(tmp_path / "whole")
+    assert len(snapshots) == 5
+    for snapshot in snapshots:
+        directory = copied(golden / "metadata" / "snapshots", tmp_path / snapshot.stem)
+        for other in directory.glob("*.checkpoint"):
+            if other.name != snapshot.name:
+                other.unlink()
+        log = opened(tmp_path / snapshot.stem)
+        assert summary(log.image) == summary(expected.image), snapshot.name
+        assert (log.end_offset, log.image.offset) == (expected.end_offset, expected.image.offset)
+
+
+def test_a_snapshot_without_the_log_below_it_is_enough(golden: Path, tmp_path: Path) -> None:
+    directory = copied(golden / "metadata" / "snapshots", tmp_path)
+    (directory / LOG).unlink()
+    log = opened(tmp_path)
+    newest = max(directory.glob("*.checkpoint")).name
+    assert log.end_offset == int(newest[:20])
+    assert (directory / f"{newest[:20]}.log").exists()
+    assert "payments" in log.image.topics
+
+
+def test_security_and_quotas_of_kafkas_are_kept(golden: Path, tmp_path: Path) -> None:
+    copied(golden / "metadata" / "snapshots", tmp_path)
+    image = opened(tmp_path).image
+    assert len(image.acls) == 2
+    assert [key[0] for key in image.scram_users] == ["alice"]
+    assert image.client_quotas == {
+        (("user", "alice"),): {"producer_byte_rate": 1024.0},
+        (("user", None),): {"consumer_byte_rate": 2048.0},
+    }
+    assert image.broker_configs("")["log.retention.ms"] == "99999999"
+    assert image.topics["payments"].configs == {
+        "cleanup.policy": "compact,delete",
+        "segment.bytes": "2000000",
+    }
+    assert "gone" not in image.topics
+
+
+def test_a_torn_snapshot_is_refused(golden: Path, tmp_path: Path) -> None:
+    directory = copied(golden / "metadata" / "snapshots", tmp_path)
+    newest = max(directory.glob("*.checkpoint"))
+    data = newest.read_bytes()
+    newest.chmod(0o644)
+    newest.write_bytes(data[: data.rindex(b"\x00\x00\x00\x04") - 61])
+    with pytest.raises(MetadataError, match=r"no footer|too few|are left"):
+        opened(tmp_path)
+
+
+def test_taking_over_kafkas_directory_leads_its_partitions_in_new_epochs(
+    golden: Path, tmp_path: Path
+) -> None:
+    copied(golden / "metadata" / "plain", tmp_path)
+    before = {
+        (name, index): item.leader_epoch
+        for name, topic in opened(tmp_path).image.topics.items()
+        for index, item in enumerate(topic.partitions)
+    }
+    broker = open_broker(tmp_path)
+    for (name, index), epoch in before.items():
+        item = broker.image.topics[name].partitions[index]
+        assert (item.leader, item.isr, item.leader_epoch) == (1, [1], epoch + 1)
+        assert (item.eligible_leader_replicas, item.last_known_elr) == ([], [])
+    assert broker.log.epoch == 2
+    assert broker.image.brokers[1].epoch == 61  # behind the LeaderChange record at 60
+
+
+# -- what we write
+
+
+def test_a_new_directory_is_formatted_as_kafka_does_it(golden: Path, tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    ours = [batch.base_offset for batch in records.scan(segment(tmp_path).read_bytes())]
+    assert ours == [0, 1, 10, 11]  # LeaderChange; features and config; RegisterBroker; unfencing
+    kafkas = Image()
+    copied(golden / "metadata" / "plain", tmp_path / "kafka")
+    kafkas = opened(tmp_path / "kafka").image
+    assert broker.image.features == kafkas.features
+    assert broker.image.broker_configs("") == {"min.insync.replicas": "1"} == kafkas.broker_configs("")
+    assert not broker.image.brokers[1].fenced
+
+
+def test_the_small_files_are_kafkas_byte_for_byte(golden: Path, tmp_path: Path) -> None:
+    open_broker(tmp_path)
+    for name in ("quorum-state", "leader-epoch-checkpoint", "partition.metadata"):
+        ours = (tmp_path / DIRECTORY / name).read_bytes()
+        assert ours == (golden / "metadata" / "plain" / name).read_bytes(), name
+
+
+def test_first_batches_are_kafkas_byte_for_byte(golden: Path, tmp_path: Path) -> None:
+    """All but the time and the checksum over it: the bytes behind the batch header's timestamps."""
+    open_broker(tmp_path)
+    ours = segment(tmp_path).read_bytes()
+    kafkas = (golden / "metadata" / "plain" / LOG).read_bytes()
+    for start, end in ((0, 91), (91, 421)):
+        assert ours[start : start + 17] == kafkas[start : start + 17]
+        assert ours[start + 43 : end] == kafkas[start + 43 : end]
+
+
+def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    create(broker, creatable("orders", 3, retention_ms="5", min_insync_replicas="1"), creatable("gone"))
+    broker.controller.delete_topics([broker.controller.id_of("gone")], lambda error: None)
+    broker.controller.take_producer_id(lambda producer_id: None)
+    before = summary(broker.image)
+    broker.log.close()
+    assert summary(opened(tmp_path).image) == before
+
+
+def test_a_clean_stop_leaves_what_kafkas_stop_leaves(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    create(broker, creatable("orders", 2))
+    broker.controller.stop()
+    image = opened(tmp_path).image
+    assert image.brokers[1].fenced and image.brokers[1].in_controlled_shutdown
+    for item in image.topics["orders"].partitions:
+        assert (item.leader, item.isr, item.leader_epoch) == (-1, [], 1)
+        assert (item.eligible_leader_replicas, item.last_known_elr) == ([1], [1])
+
+
+def test_every_start_begins_a_quorum_epoch_and_notes_where(tmp_path: Path) -> None:
+    for _ in range(3):
+        open_broker(tmp_path).controller.stop()
+    directory = tmp_path / DIRECTORY
+    assert (directory / "leader-epoch-checkpoint").read_text() == "0\n3\n1 0\n2 14\n3 19\n"
+    assert '"leaderEpoch":3,' in (directory / "quorum-state").read_text()
+    epochs = {batch.leader_epoch for batch in records.scan(segment(tmp_path).read_bytes())}
+    assert epochs == {1, 2, 3}
+
+
+@pytest.mark.parametrize("name", ["quorum-state", "leader-epoch-checkpoint"])
+def test_the_epoch_survives_the_loss_of_its_files(tmp_path: Path, name: str) -> None:
+    open_broker(tmp_path).controller.stop()
+    (tmp_path / DIRECTORY / name).write_text("")
+    assert opened(tmp_path).epoch == 1
+
+
+def test_an_epoch_above_the_logs_is_respected(tmp_path: Path) -> None:
+    open_broker(tmp_path).controller.stop()
+    path = tmp_path / DIRECTORY / "quorum-state"
+    path.write_text(path.read_text().replace('"leaderEpoch":1', '"leaderEpoch": 41'))
+    assert open_broker(tmp_path).log.epoch == 42
+
+
+def test_an_older_metadata_version_gets_older_records(tmp_path: Path) -> None:
+    """Kafka refuses records newer than the finalized metadata.version."""
+    broker = open_broker(tmp_path)
+    broker.log.append([(m.FeatureLevelRecord(name="metadata.version", feature_level=16), 0)])
+    broker.log.append([(m.FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0), 0)])
+    create(broker, creatable("old"))
+    assert broker.image.topics["old"].partitions[0].directories == []
+    broker.controller.stop()
+    item = opened(tmp_path).image.topics["old"].partitions[0]
+    assert (item.leader, item.isr) == (-1, [1])
+    item = open_broker(tmp_path).image.topics["old"].partitions[0]
+    assert (item.leader, item.isr, item.leader_epoch) == (1, [1], 2)
+
+
+# -- transactions of records
+
+
+def append_raw(log: MetadataLog, *batch: Any) -> None:
+    log.append([(record, 0) for record in batch])
+
+
+def test_a_transaction_of_records_counts_when_it_ends(tmp_path: Path) -> None:
+    log = open_broker(tmp_path).log
+    append_raw(log, m.BeginTransactionRecord(name="t"))
+    append_raw(log, m.TopicRecord(name="within", topic_id=b"\x05" * 16))
+    log.close()
+    again = opened(tmp_path)
+    assert "within" not in again.image.topics and again.open_transaction
+    append_raw(again, m.EndTransactionRecord())
+    again.close()
+    assert "within" in opened(tmp_path).image.topics
+
+
+def test_a_transaction_left_open_is_aborted_by_the_next_start(tmp_path: Path) -> None:
+    log = open_broker(tmp_path).log
+    append_raw(log, m.BeginTransactionRecord(name="t"), m.TopicRecord(name="ghost", topic_id=b"\x05" * 16))
+    log.close()
+    broker = open_broker(tmp_path)
+    create(broker, creatable("real"))
+    broker.log.close()
+    again = opened(tmp_path)
+    assert set(again.image.topics) == {"real"} and not again.open_transaction
+
+
+# -- damage
+
+
+def test_a_torn_last_batch_is_cut(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    create(broker, creatable("kept"))
+    end = broker.log.end_offset
+    create(broker, creatable("torn"))
+    broker.log.close()
+    path = segment(tmp_path)
+    whole = path.read_bytes()
+    last = len(whole) - [batch.size for batch in records.scan(whole)][-1]
+    for torn in (
+        whole[: last + 5],
+        whole[:-1],
+        whole[:last] + bytes(500),
+        whole[:-1] + bytes([whole[-1] ^ 1]),
+    ):
+        path.write_bytes(torn)
+        log = opened(tmp_path)
+        assert "torn" not in log.image.topics and "kept" in log.image.topics
+        assert log.end_offset == end
+        assert path.stat().st_size == last
+        log.close()
+
+
+def test_after_a_cut_the_log_goes_on_where_it_ended(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    broker.log.close()
+    path = segment(tmp_path)
+    path.write_bytes(path.read_bytes() + b"\x00" * 30)
+    again = open_broker(tmp_path)
+    create(again, creatable("orders"))
+    again.log.close()
+    assert "orders" in opened(tmp_path).image.topics
+
+
+def test_a_flipped_bit_before_the_last_batch_is_a_refusal_that_says_where(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    create(broker, creatable("one"))
+    offset = broker.log.end_offset
+    create(broker, creatable("two"))
+    create(broker, creatable("three"))
+    broker.log.close()
+    path = segment(tmp_path)
+    whole = path.read_bytes()
+    sizes = [batch.size for batch in records.scan(whole)]
+    start = sum(sizes[:-2])
+    for at in (start + 70, start + 8, start + 11, start + 16):  # in a record, in the length, in the magic
+        damaged = bytearray(whole)
+        damaged[at] ^= 0x40
+        path.write_bytes(damaged)
+        with pytest.raises(MetadataError, match=rf"at byte {start} \(offset {offset}\)"):
+            opened(tmp_path)
+        assert path.read_bytes() == damaged  # nothing is repaired, nothing is lost
+
+
+def test_records_that_are_missing_are_a_refusal(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    create(broker, creatable("one"))
+    create(broker, creatable("two"))
+    broker.log.close()
+    path = segment(tmp_path)
+    whole = path.read_bytes()
+    sizes = [batch.size for batch in records.scan(whole)]
+    path.write_bytes(whole[: sum(sizes[:-2])] + whole[sum(sizes[:-1]) :])
+    with pytest.raises(MetadataError, match="records are missing"):
+        opened(tmp_path)
+
+
+def test_a_record_from_the_future_is_a_refusal(tmp_path: Path) -> None:
+    log = open_broker(tmp_path).log
+    data = records.build(
+        [(None, b"\x01\x63\x00\x00", [], 0)], base_offset=log.end_offset, leader_epoch=log.epoch
+    )
+    log.write(data)
+    log.close()
+    with pytest.raises(MetadataError, match=r"unknown record type 99 \(batch at offset 12\)"):
+        opened(tmp_path)
+
+
+def test_no_ops_of_kafka_are_skipped_undecoded(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    for _ in range(3):
+        append_raw(broker.log, m.NoOpRecord())
+    broker.log.close()
+    log = opened(tmp_path)
+    assert log.end_offset == broker.log.end_offset
+    from pykafkad.cluster.metadata_records import NO_OP
+
+    assert segment(tmp_path).read_bytes().endswith(NO_OP)
+
+
+def test_topics_without_a_metadata_log_are_a_refusal(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    handover.check_not_orphaned([str(tmp_path)])
+    (tmp_path / "orders-0" / "partition.metadata").write_text(
+        f"version: 0\ntopic_id: {to_text(DIRECTORY_ID)}"
+    )
+    with pytest.raises(StartupError, match="holds orders-0 but there is no metadata log"):
+        handover.check_not_orphaned([str(tmp_path)])
+
+
+def test_the_directory_of_another_node_is_a_refusal(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    create(broker, creatable("orders"))
+    broker.controller.stop()
+    log = opened(tmp_path)
+    with pytest.raises(StartupError, match=r"orders-0 has replicas \[1\], but node.id is 2"):
+        handover.take_over(log, 2, [ENDPOINT], [DIRECTORY_ID], None)
+
+
+# -- a failing disk
+
+
+def test_a_failed_write_leaves_the_log_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = open_broker(tmp_path)
+    before = segment(tmp_path).read_bytes()
+    pwrite = os.pwrite
+
+    def full(fd: int, data: bytes, offset: int) -> int:
+        pwrite(fd, data[:10], offset)
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    (planned,) = create(broker, creatable("orders"))
+    assert planned.error is not None and "no space left" in str(planned.error)
+    assert "orders" not in broker.image.topics
+    assert segment(tmp_path).read_bytes() == before
+    monkeypatch.setattr(os, "pwrite", pwrite)
+    (planned,) = create(broker, creatable("orders"))
+    assert planned.error is None
+    broker.log.close()
+    assert "orders" in opened(tmp_path).image.topics
+
+
+def test_after_a_failed_fsync_nothing_more_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = open_broker(tmp_path)
+
+    def fail(fd: int) -> None:
+        raise OSError(errno.EIO, "input/output error")
+
+    monkeypatch.setattr(os, "fdatasync", fail)
+    with pytest.raises(UnsafeLog):
+        broker.log.write(b"x")
+    (planned,) = create(broker, creatable("one"))
+    assert planned.error is not None
+    monkeypatch.undo()
+    size = segment(tmp_path).stat().st_size
+    (planned,) = create(broker, creatable("two"))
+    assert planned.error is not None and segment(tmp_path).stat().st_size == size

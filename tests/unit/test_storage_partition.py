@@ -1,0 +1,314 @@
+"""A partition's log: appends, commits, reads, rolls, idempotence over restarts."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from storage_kit import (
+    NOW_MS,
+    append,
+    batch,
+    idempotent,
+    marker,
+    new_partition,
+    open_partition,
+    read_all,
+    values,
+)
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.hot import records
+from pykafkad.hot.records import RecordsError
+from pykafkad.storage.files import StorageError
+from pykafkad.storage.partition import Partition
+
+
+def refusal(code: int) -> Any:
+    return pytest.raises(KafkaError, check=lambda error: error.code == code)
+
+
+def files(partition: Partition, suffix: str) -> list[str]:
+    return sorted(name for name in os.listdir(partition.directory) if name.endswith(suffix))
+
+
+def test_nothing_is_readable_before_commit(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    first = partition.append(batch(b"a", b"b"), NOW_MS)
+    second = partition.append(batch(b"c"), NOW_MS)
+    assert (first.base_offset, first.last_offset, second.base_offset) == (0, 1, 2)
+    assert (partition.log_end_offset, partition.high_watermark) == (3, 0)
+    assert partition.read(0, 1000, limit_offset=partition.high_watermark, at_least_one=True) is None
+    assert os.stat(partition.active.path).st_size == 0
+    partition.commit()
+    assert (partition.high_watermark, partition.last_stable_offset) == (3, 3)
+    assert values(read_all(partition)) == [b"a", b"b", b"c"]
+
+
+def test_stored_batches_carry_offset_and_leader_epoch(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, leader_epoch=5)
+    append(partition, batch(b"a"), batch(b"b"))
+    stored = records.scan(Path(partition.active.path).read_bytes())
+    assert [(each.base_offset, each.leader_epoch) for each in stored] == [(0, 5), (1, 5)]
+    assert Path(partition.directory, "leader-epoch-checkpoint").read_text() == "0\n1\n5 0\n"
+
+
+def test_a_batch_in_the_middle_of_a_request_is_written_in_place(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, batch(b"first"))
+    frame = bytearray(b"before") + batch(b"x") + bytearray(b"after")
+    partition.append(memoryview(frame)[6:-5], NOW_MS)
+    partition.commit()
+    assert values(read_all(partition)) == [b"first", b"x"]
+    assert frame[6:14] == (1).to_bytes(8, "big")
+
+
+@pytest.mark.parametrize("offset", [-1, 4, 1 << 40])
+def test_offsets_outside_are_out_of_range(tmp_path: Path, offset: int) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, batch(b"a", b"b", b"c"))
+    with refusal(errors.OFFSET_OUT_OF_RANGE):
+        partition.read(offset, 1000, limit_offset=3, at_least_one=True)
+    assert partition.read(3, 1000, limit_offset=3, at_least_one=True) is None
+
+
+def test_a_refused_batch_leaves_no_trace(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, max_message_bytes=200)
+    with pytest.raises(RecordsError):
+        partition.append(batch(b"x" * 300), NOW_MS)
+    broken = batch(b"x")
+    broken[-1] ^= 1
+    with pytest.raises(RecordsError):
+        partition.append(broken, NOW_MS)
+    assert (partition.log_end_offset, partition.log_directory.dirty) == (0, [])
+
+
+def test_a_batch_that_fits_no_segment_is_refused(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, segment_bytes=200)
+    with refusal(errors.RECORD_LIST_TOO_LARGE):
+        partition.append(batch(b"x" * 300), NOW_MS)
+    assert append(partition, batch(b"x")) == [0]
+
+
+def test_segments_roll_by_size_within_one_pass(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, segment_bytes=300)
+    append(partition, *(batch(b"v%d" % each) for each in range(20)))
+    assert partition.bases == list(range(0, 20, 4))
+    assert values(read_all(partition)) == [b"v%d" % each for each in range(20)]
+    assert files(partition, ".snapshot") == [f"{base:020d}.snapshot" for base in range(4, 20, 4)]
+    sizes = [os.stat(f"{partition.directory}/{base:020d}.index").st_size for base in partition.bases]
+    assert sizes == [0, 0, 0, 0, 10 << 20]
+
+
+def test_segments_roll_by_time(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, segment_ms=1000)
+    append(partition, *(batch(b"x", timestamp=NOW_MS + each * 400) for each in range(6)))
+    assert partition.bases == [0, 3]
+
+
+def test_jitter_makes_segments_younger_and_never_older(tmp_path: Path) -> None:
+    limits = set()
+    for each in range(30):
+        partition = new_partition(tmp_path / str(each), segment_ms=1000, segment_jitter_ms=500)
+        limits.add(partition.active.roll_ms)
+    assert len(limits) > 5
+    assert min(limits) > 500 and max(limits) <= 1000
+
+
+def test_a_range_never_crosses_a_segment(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, segment_bytes=300)
+    append(partition, *(batch(b"v%d" % each) for each in range(12)))
+    part = partition.read(1, 1 << 20, limit_offset=12, at_least_one=True)
+    assert part is not None and [each.offset for each in records.read(part.read())] == [1, 2, 3]
+
+
+def test_the_epoch_history_answers_as_the_log_grows(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, leader_epoch=0)
+    append(partition, batch(b"a", b"b"))
+    partition.become_leader(3)
+    append(partition, batch(b"c"))
+    assert partition.end_offset_for_epoch(0) == (0, 2)
+    assert partition.end_offset_for_epoch(3) == (3, 3)
+    assert [partition.epoch_at(offset) for offset in range(3)] == [0, 0, 3]
+
+
+def test_log_append_time_is_answered_and_stored(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, message_timestamp_type="LogAppendTime")
+    appended = partition.append(batch(b"a", timestamp=1), NOW_MS + 5)
+    partition.commit()
+    assert appended.log_append_time_ms == NOW_MS + 5
+    assert [record.timestamp for record in read_all(partition)] == [NOW_MS + 5]
+    assert partition.max_timestamp_offset() == (0, NOW_MS + 5, 0)
+
+
+def test_timestamps_across_segments(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, segment_bytes=300)
+    append(partition, *(batch(b"v%d" % each, timestamp=NOW_MS + each * 10) for each in range(20)))
+    for timestamp in range(0, 200, 5):
+        expected = -(-timestamp // 10)
+        found = partition.offset_for_timestamp(NOW_MS + timestamp)
+        assert found == ((expected, NOW_MS + expected * 10, 0) if expected < 20 else None)
+    assert partition.max_timestamp_offset() == (19, NOW_MS + 190, 0)
+
+
+def test_no_timestamps_no_answer(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    assert partition.max_timestamp_offset() is None
+    assert partition.offset_for_timestamp(0) is None
+    append(partition, batch(b"a", timestamp=-1))
+    assert partition.max_timestamp_offset() is None
+    assert partition.offset_for_timestamp(0) is None
+
+
+# -- producers
+
+
+def test_a_duplicate_answers_the_original_and_is_not_stored(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, batch(b"other"), idempotent(0, b"a", b"b", timestamp=NOW_MS - 5))
+    again = partition.append(idempotent(0, b"a", b"b", timestamp=NOW_MS - 5), NOW_MS)
+    assert (again.base_offset, again.last_offset, again.duplicate) == (1, 2, True)
+    assert again.log_append_time_ms == NOW_MS - 5  # Kafka answers the original's timestamp here
+    assert partition.log_directory.dirty == [partition]  # of the first append only
+    partition.commit()
+    assert values(read_all(partition)) == [b"other", b"a", b"b"]
+
+
+def test_a_duplicate_within_one_pass_is_found(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    assert append(partition, idempotent(0, b"a"), idempotent(0, b"a"), idempotent(1, b"b")) == [0, 0, 1]
+    assert values(read_all(partition)) == [b"a", b"b"]
+
+
+def test_out_of_order_and_fenced_batches_are_refused(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, idempotent(0, b"a", epoch=1))
+    with refusal(errors.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        partition.append(idempotent(2, b"c", epoch=1), NOW_MS)
+    with refusal(errors.INVALID_PRODUCER_EPOCH):
+        partition.append(idempotent(1, b"c", epoch=0), NOW_MS)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("segment_bytes", [1 << 20, 300])
+def test_producers_survive_a_restart(tmp_path: Path, clean: bool, segment_bytes: int) -> None:
+    partition = new_partition(tmp_path, segment_bytes=segment_bytes)
+    append(partition, *(idempotent(sequence, b"v%d" % sequence) for sequence in range(10)))
+    partition.close(clean=clean)
+    partition = open_partition(tmp_path, clean=clean, segment_bytes=segment_bytes)
+    partition.become_leader(1)
+    again = partition.append(idempotent(9, b"v9"), NOW_MS)
+    assert (again.base_offset, again.duplicate) == (9, True)
+    with refusal(errors.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        partition.append(idempotent(11, b"v11"), NOW_MS)
+    assert append(partition, idempotent(10, b"v10")) == [10]
+    assert len(read_all(partition)) == 11
+
+
+def test_after_a_clean_restart_only_the_last_batch_is_remembered(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, *(idempotent(sequence, b"x") for sequence in range(5)))
+    partition.close()
+    partition = open_partition(tmp_path)
+    with refusal(errors.OUT_OF_ORDER_SEQUENCE_NUMBER):
+        partition.append(idempotent(3, b"x"), NOW_MS)
+
+
+def test_a_client_may_not_begin_a_transaction_that_nobody_verified(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    with refusal(errors.INVALID_TXN_STATE):
+        partition.append(idempotent(0, b"a", transactional=True), NOW_MS)
+    assert partition.append(idempotent(0, b"a", transactional=True), NOW_MS, verified=True).base_offset == 0
+    assert partition.append(idempotent(1, b"b", transactional=True), NOW_MS).base_offset == 1
+
+
+def test_a_transaction_holds_the_last_stable_offset_until_its_marker(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, batch(b"before"))
+    partition.append(idempotent(0, b"a", transactional=True), NOW_MS, verified=True)
+    append(partition, batch(b"after"))
+    assert (partition.high_watermark, partition.last_stable_offset) == (3, 1)
+    partition.append_built(marker(7, 0, commit=False), NOW_MS)
+    assert partition.last_stable_offset == 1
+    partition.commit()
+    assert (partition.high_watermark, partition.last_stable_offset) == (4, 4)
+    part = partition.read(0, 1 << 20, limit_offset=4, at_least_one=True)
+    assert part is not None
+    assert partition.aborted_transactions(0, part) == [(7, 1)]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_transactions_survive_a_restart(tmp_path: Path, clean: bool) -> None:
+    partition = new_partition(tmp_path)
+    for producer_id, commit in ((1, True), (2, False), (3, None)):
+        sent = idempotent(0, b"%d" % producer_id, producer_id=producer_id, transactional=True)
+        partition.append(sent, NOW_MS, verified=True)
+        if commit is not None:
+            partition.append_built(marker(producer_id, 0, commit), NOW_MS)
+        partition.commit()
+    partition.close(clean=clean)
+    partition = open_partition(tmp_path, clean=clean)
+    partition.become_leader(1)
+    assert (partition.high_watermark, partition.last_stable_offset) == (5, 4)
+    part = partition.read(0, 1 << 20, limit_offset=4, at_least_one=True)
+    assert part is not None and partition.aborted_transactions(0, part) == [(2, 2)]
+    append(partition, idempotent(1, b"more", producer_id=3, transactional=True))
+    partition.append_built(marker(3, 0, commit=True), NOW_MS)
+    partition.commit()
+    assert partition.last_stable_offset == 7
+
+
+# -- when the disk fails
+
+
+def test_a_failed_write_takes_the_directory_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, batch(b"a"))
+    partition.append(batch(b"b"), NOW_MS)
+    partition.active.release()
+    os.rename(partition.directory, f"{tmp_path}/elsewhere")  # the file cannot be opened any more
+    with pytest.raises(StorageError):
+        partition.commit()
+    assert not partition.log_directory.is_online
+    assert partition.high_watermark == 1
+
+
+def test_a_failed_roll_is_a_storage_error(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, segment_bytes=300)
+    append(partition, batch(b"a"), batch(b"b"), batch(b"c"))
+    os.mkdir(f"{partition.directory}/{4:020d}.log")
+    append(partition, batch(b"d"))
+    with refusal(errors.KAFKA_STORAGE_ERROR) as caught:
+        partition.append(batch(b"e"), NOW_MS)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert caught.value.__cause__.errno == errno.EISDIR
+    assert not partition.log_directory.is_online
+
+
+# -- flushing
+
+
+def test_flush_messages_moves_the_recovery_point(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, flush_messages=3)
+    append(partition, batch(b"a", b"b"))
+    assert partition.recovery_point == 0
+    append(partition, batch(b"c"))
+    assert partition.recovery_point == 3
+
+
+def test_a_changed_configuration_counts_from_the_next_append(tmp_path: Path) -> None:
+    from storage_kit import topic_config
+
+    from pykafkad.storage.settings import LogSettings
+
+    partition = new_partition(tmp_path)
+    append(partition, batch(b"a"), batch(b"b"))
+    partition.update_settings(LogSettings(topic_config(segment_bytes=150, max_message_bytes=100)))
+    append(partition, batch(b"c"))
+    assert partition.bases == [0, 2]
+    with pytest.raises(RecordsError):
+        partition.append(batch(b"x" * 100), NOW_MS)

@@ -1,0 +1,328 @@
+"""Starts after a crash and with damaged files: what Kafka was measured to do, and where we do better than
+it."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from storage_kit import NOW_MS, append, batch, idempotent, new_partition, open_partition, read_all, values
+
+from pykafkad.hot import records
+from pykafkad.storage import snapshots
+from pykafkad.storage.partition import Partition
+
+COUNT = 20
+LOG = f"{0:020d}.log"
+INDEX = f"{0:020d}.index"
+TIME_INDEX = f"{0:020d}.timeindex"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A log of 20 batches of one record each, as a kill -9 leaves it."""
+    partition = new_partition(tmp_path, index_interval_bytes=300)
+    for sequence in range(COUNT):
+        append(partition, idempotent(sequence, b"v%02d" % sequence))
+    partition.close(clean=False)
+    return tmp_path / "orders-0"
+
+
+def recovered(home: Path, **options: Any) -> Partition:
+    partition = open_partition(home.parent, clean=False, index_interval_bytes=300, **options)
+    partition.become_leader(1)
+    return partition
+
+
+def expect(partition: Partition, count: int) -> None:
+    """Exactly the first `count` records, and a log that goes on from there."""
+    assert partition.log_end_offset == count
+    assert values(read_all(partition)) == [b"v%02d" % each for each in range(count)]
+    assert append(partition, idempotent(count, b"next")) == [count]
+    assert values(read_all(partition))[-1] == b"next"
+    assert os.stat(partition.active.path).st_size == partition.active.size
+
+
+def positions(home: Path) -> list[int]:
+    return [each.position for each in records.scan((home / LOG).read_bytes())]
+
+
+def patch(path: Path, position: int, data: bytes) -> None:
+    with open(path, "r+b") as file:
+        file.seek(position)
+        file.write(data)
+
+
+def test_nothing_is_lost_by_a_kill(home: Path) -> None:
+    expect(recovered(home), COUNT)
+
+
+def test_recovered_indexes_are_those_of_a_clean_stop(home: Path, tmp_path: Path) -> None:
+    twin = new_partition(tmp_path / "twin", index_interval_bytes=300)
+    for sequence in range(COUNT):
+        append(twin, idempotent(sequence, b"v%02d" % sequence))
+    twin.close()
+    recovered(home)
+    for name in (INDEX, TIME_INDEX):
+        assert (home / name).read_bytes() == Path(twin.directory, name).read_bytes()
+
+
+@pytest.mark.parametrize("kept", [0, 4, 10, 14, 17, 19, 45, 61, -1])
+def test_a_torn_last_batch_goes(home: Path, kept: int) -> None:
+    last = positions(home)[-1]
+    size = (home / LOG).stat().st_size
+    os.truncate(home / LOG, size - 1 if kept < 0 else last + kept)
+    expect(recovered(home), COUNT - 1)
+
+
+@pytest.mark.parametrize("tail", [bytes(4096), random.Random(1).randbytes(100)], ids=["zeroes", "noise"])
+def test_garbage_behind_the_end_goes(home: Path, tail: bytes) -> None:
+    with open(home / LOG, "ab") as file:
+        file.write(tail)
+    expect(recovered(home), COUNT)
+    assert (home / f"{LOG}.corrupt").exists() == bool(tail.strip(b"\0"))
+
+
+def test_an_old_batch_behind_the_end_costs_only_itself(home: Path) -> None:
+    data = (home / LOG).read_bytes()
+    old = records.scan(data)[5]
+    with open(home / LOG, "ab") as file:
+        file.write(data[old.position : old.position + old.size])
+    expect(recovered(home), COUNT)
+
+
+DAMAGE: dict[str, Callable[[Path, int], None]] = {
+    "lower base offset": lambda log, at: patch(log, at, (3).to_bytes(8, "big")),
+    "flipped bit": lambda log, at: patch(log, at + 70, b"\xff"),
+    "giant length": lambda log, at: patch(log, at + 8, b"\x7f\xff\xff\xff"),
+    "negative length": lambda log, at: patch(log, at + 8, b"\xff\xff\xff\xff"),
+    "unknown magic": lambda log, at: patch(log, at + 16, b"\x09"),
+    "higher leader epoch": lambda log, at: patch(log, at + 12, (99).to_bytes(4, "big")),
+    "far offset": lambda log, at: patch(log, at, (1 << 40).to_bytes(8, "big")),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGE.values(), ids=DAMAGE)
+def test_the_log_ends_at_the_first_damaged_batch(home: Path, damage: Callable[[Path, int], None]) -> None:
+    at = positions(home)[10]
+    whole = (home / LOG).read_bytes()
+    damage(home / LOG, at)
+    partition = recovered(home)
+    assert partition.epochs.entries == [(0, 0), (1, 10)]
+    expect(partition, 10)
+    aside = (home / f"{LOG}.corrupt").read_bytes()
+    assert len(aside) == len(whole) - at and aside[80:] == whole[at + 80 :]
+
+
+def test_a_zeroed_hole_ends_the_log_and_keeps_the_rest_aside(home: Path) -> None:
+    where = positions(home)
+    patch(home / LOG, where[3], bytes(where[8] - where[3]))
+    expect(recovered(home), 3)
+    assert len(records.scan((home / f"{LOG}.corrupt").read_bytes()[where[8] - where[3] :])) == 12
+
+
+def test_an_emptied_log(home: Path) -> None:
+    os.truncate(home / LOG, 0)
+    expect(recovered(home), 0)
+
+
+INDEX_DAMAGE: dict[str, Callable[[Path], None]] = {
+    "index gone": lambda home: (home / INDEX).unlink(),
+    "index noise": lambda home: (home / INDEX).write_bytes(random.Random(2).randbytes(80)) and None,
+    "index of a strange size": lambda home: (home / INDEX).write_bytes(bytes(13)) and None,
+    "time index gone": lambda home: (home / TIME_INDEX).unlink(),
+    "time index noise": lambda home: (
+        (home / TIME_INDEX).write_bytes(random.Random(3).randbytes(120)) and None
+    ),
+    "transaction index noise": lambda home: (home / f"{0:020d}.txnindex").write_bytes(b"x" * 35) and None,
+    "epochs gone": lambda home: (home / "leader-epoch-checkpoint").unlink(),
+    "epochs empty": lambda home: (home / "leader-epoch-checkpoint").write_bytes(b"") and None,
+    "epochs garbage": lambda home: (home / "leader-epoch-checkpoint").write_bytes(b"\xffgarbage") and None,
+    "snapshot noise": lambda home: (home / f"{COUNT:020d}.snapshot").write_bytes(b"noise") and None,
+    "half checkpoint": lambda home: (home / "leader-epoch-checkpoint.tmp").write_bytes(b"0\n7") and None,
+    "index without log": lambda home: (home / f"{50:020d}.index").write_bytes(bytes(8)) and None,
+}
+
+
+@pytest.mark.parametrize("clean", [False, True], ids=["killed", "stopped"])
+@pytest.mark.parametrize("damage", INDEX_DAMAGE.values(), ids=INDEX_DAMAGE)
+def test_what_can_be_made_anew_is(home: Path, damage: Callable[[Path], None], clean: bool) -> None:
+    if clean:
+        recovered(home).close()
+    damage(home)
+    partition = open_partition(home.parent, clean=clean, index_interval_bytes=300)
+    partition.become_leader(1)
+    assert partition.epochs.epoch_at(5) == 0
+    expect(partition, COUNT)
+    assert not (home / f"{50:020d}.index").exists()
+
+
+@pytest.mark.parametrize("hint", ["recovery_point", "high_watermark", "log_start_offset"])
+def test_checkpoints_beyond_the_data_are_clamped(home: Path, hint: str) -> None:
+    partition = open_partition(home.parent, clean=False, **{hint: 9999})
+    if hint == "log_start_offset":  # all data is below the log's start: it begins there, empty
+        assert (partition.log_start_offset, partition.log_end_offset, partition.bases) == (9999, 9999, [9999])
+    else:
+        assert (partition.log_start_offset, partition.log_end_offset) == (0, COUNT)
+        assert partition.recovery_point <= COUNT and partition.high_watermark <= COUNT
+
+
+def test_the_active_segment_is_walked_whatever_the_recovery_point(home: Path) -> None:
+    patch(home / LOG, positions(home)[10] + 70, b"\xff")
+    expect(recovered(home, recovery_point=COUNT), 10)
+
+
+def test_a_log_start_within_the_log_is_kept(home: Path) -> None:
+    partition = recovered(home, log_start_offset=7)
+    assert partition.log_start_offset == 7
+    assert partition.epochs.entries[0] == (0, 7)
+    assert values(read_all(partition)) == [b"v%02d" % each for each in range(7, COUNT)]
+
+
+# -- several segments
+
+
+@pytest.fixture
+def rolled(tmp_path: Path) -> Path:
+    """20 batches in segments of four."""
+    partition = new_partition(tmp_path, segment_bytes=300)
+    for sequence in range(COUNT):
+        append(partition, idempotent(sequence, b"v%02d" % sequence))
+    partition.close(clean=False)
+    return tmp_path / "orders-0"
+
+
+def test_segments_below_the_recovery_point_are_believed(rolled: Path) -> None:
+    patch(rolled / LOG, 70, b"\xff")
+    partition = recovered(rolled, recovery_point=8)
+    assert partition.log_end_offset == COUNT
+    assert partition.bases == [0, 4, 8, 12, 16]
+
+
+def test_segments_behind_a_damaged_batch_are_set_aside(rolled: Path) -> None:
+    patch(rolled / f"{4:020d}.log", 70, b"\xff")
+    partition = recovered(rolled)
+    assert partition.bases == [0, 4]
+    expect(partition, 4)
+    kept = sorted(path.name for path in rolled.glob("*.corrupt"))
+    assert kept == [f"{base:020d}.log.corrupt" for base in (4, 8, 12, 16)]
+    stale = {f"{base:020d}.snapshot" for base in (8, 12, 16)}
+    assert not stale & set(os.listdir(rolled))
+
+
+def test_a_missing_index_of_an_old_segment_is_made_anew_after_a_clean_stop(rolled: Path) -> None:
+    recovered(rolled, segment_bytes=300).close()
+    (rolled / f"{8:020d}.index").unlink()
+    partition = open_partition(rolled.parent, segment_bytes=300)
+    partition.become_leader(1)
+    expect(partition, COUNT)
+
+
+def test_snapshots_are_kept_as_kafka_keeps_them(rolled: Path) -> None:
+    partition = recovered(rolled, segment_bytes=300)
+    partition.close()
+    (rolled / f"{7:020d}.snapshot").write_bytes((rolled / f"{8:020d}.snapshot").read_bytes())
+    (rolled / f"{99:020d}.snapshot").write_bytes((rolled / f"{8:020d}.snapshot").read_bytes())
+    open_partition(rolled.parent, segment_bytes=300)
+    assert snapshots.offsets(os.listdir(rolled)) == [4, 8, 12, 16, COUNT] or snapshots.offsets(
+        os.listdir(rolled)
+    ) == [4, 8, 12, 16]
+
+
+def test_a_damaged_snapshot_falls_back_to_the_one_before(rolled: Path) -> None:
+    recovered(rolled).close()
+    for base in (COUNT, 16):
+        patch(rolled / f"{base:020d}.snapshot", 12, b"\xff")
+    partition = open_partition(rolled.parent, segment_bytes=300)
+    partition.become_leader(1)
+    expect(partition, COUNT)
+
+
+# -- cleanings cut short
+
+
+def clean_segment(rolled: Path, base: int, suffix: str) -> None:
+    """What a cleaning of the segments from `base` (two of them) would have written: one record less."""
+    data = (rolled / f"{base:020d}.log").read_bytes()
+    second = records.scan(data)[1].position
+    following = (rolled / f"{base + 4:020d}.log").read_bytes()
+    (rolled / f"{base:020d}.log{suffix}").write_bytes(data[second:] + following)
+    for index in ("index", "timeindex"):
+        shutil.copy(rolled / f"{base:020d}.{index}", rolled / f"{base:020d}.{index}{suffix}")
+
+
+def test_unfinished_output_is_thrown_away(rolled: Path) -> None:
+    clean_segment(rolled, 4, ".cleaned")
+    (rolled / f"{0:020d}.log.deleted").write_bytes(b"old")
+    partition = recovered(rolled, segment_bytes=300)
+    expect(partition, COUNT)
+    assert not [name for name in os.listdir(rolled) if name.endswith((".cleaned", ".deleted"))]
+
+
+def test_finished_output_replaces_what_it_covers(rolled: Path) -> None:
+    clean_segment(rolled, 4, ".swap")
+    partition = recovered(rolled, segment_bytes=300)
+    assert partition.bases == [0, 4, 12, 16]
+    expected = [b"v%02d" % each for each in range(COUNT) if each != 4]
+    assert values(read_all(partition)) == expected
+    assert not list(rolled.glob("*.swap"))
+
+
+def test_output_of_a_split_that_was_not_finished_is_thrown_away(rolled: Path) -> None:
+    clean_segment(rolled, 4, ".cleaned")
+    clean_segment(rolled, 8, ".swap")
+    expect(recovered(rolled, segment_bytes=300), COUNT)
+
+
+# -- clean stops
+
+
+def test_even_after_a_clean_stop_the_end_must_be_a_whole_batch(home: Path) -> None:
+    recovered(home).close()
+    os.truncate(home / LOG, positions(home)[-1] + 61)
+    partition = open_partition(home.parent, index_interval_bytes=300)
+    partition.become_leader(1)
+    assert partition.log_end_offset == COUNT - 1
+    assert append(partition, batch(b"next")) == [COUNT - 1]
+    assert len(read_all(partition)) == COUNT
+
+
+def test_a_clean_start_reads_only_the_end_of_the_log(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, *(batch(b"x" * 1000) for _ in range(500)))
+    partition.close()
+    path = Path(partition.active.path)
+    size = path.stat().st_size
+    patch(path, 0, bytes(size - 20_000))  # nobody looks there
+    partition = open_partition(tmp_path)
+    assert partition.log_end_offset == 500
+
+
+def test_an_old_format_log_is_recovered(golden: Path, tmp_path: Path) -> None:
+    import gzip
+    import json
+
+    vectors = [json.loads(line) for line in gzip.open(golden / "batches" / "valid.jsonl.gz")]
+    old = [each for each in vectors if each["name"].startswith(("v0-", "v1-"))]
+    assert len(old) > 10
+    for number, vector in enumerate(old):
+        partition = new_partition(tmp_path / str(number))
+        path = Path(partition.active.path)
+        partition.close(clean=False)
+        path.write_bytes(bytes.fromhex(vector["hex"]))
+        partition = open_partition(tmp_path / str(number), clean=False)
+        partition.become_leader(1)
+        batches = records.scan(path.read_bytes())
+        assert partition.log_end_offset == batches[-1].last_offset + 1, vector["name"]
+        assert len(read_all(partition)) == len(list(records.read(path.read_bytes()))), vector["name"]
+
+
+def test_timestamps_are_found_after_recovery(home: Path) -> None:
+    partition = recovered(home)
+    assert partition.max_timestamp_offset() == (0, NOW_MS, 0)
+    assert partition.offset_for_timestamp(NOW_MS) == (0, NOW_MS, 0)

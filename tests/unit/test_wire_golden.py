@@ -1,0 +1,104 @@
+"""Vectors made by Kafka's own classes decode to the values they stand for, and encode to the same bytes."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pykafkad import messages
+from pykafkad.hot import wire
+from tests.reference.forms import from_json
+
+GOLDEN = Path(__file__).parents[1] / "golden"
+
+
+def lines(name: str) -> list[dict[str, Any]]:
+    with gzip.open(GOLDEN / name, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+BY_MESSAGE = {
+    name: list(vectors)
+    for name, vectors in itertools.groupby(lines("messages.jsonl.gz"), key=lambda vector: vector["message"])
+}
+
+
+def test_every_message_of_kafka_has_vectors_except_those_without_versions():
+    bare = {name for name in messages.names() if getattr(messages, name).max_version < 0}
+    assert set(messages.names()) - bare == set(BY_MESSAGE)
+    assert sum(map(len, BY_MESSAGE.values())) == 3640
+
+
+@pytest.mark.parametrize("name", BY_MESSAGE)
+def test_vectors_decode_and_encode_to_the_same_bytes(name):
+    cls = getattr(messages, name)
+    for vector in BY_MESSAGE[name]:
+        data, version = bytes.fromhex(vector["hex"]), vector["version"]
+        decoded, end = cls.decode_prefix(data, version)
+        assert end == len(data), vector["kind"]
+        assert decoded.encode(version) == data, vector["kind"]
+        built = from_json(cls, vector["json"], vector.get("unknownTags"))
+        assert decoded == built, vector["kind"]
+        assert built.encode(version) == data, vector["kind"]
+
+
+@pytest.mark.parametrize("name", BY_MESSAGE)
+def test_facts_of_a_class_are_those_of_its_vectors(name):
+    cls = getattr(messages, name)
+    versions = [vector["version"] for vector in BY_MESSAGE[name]]
+    assert (cls.min_version, cls.max_version) == (min(versions), max(versions))
+    for vector in BY_MESSAGE[name]:
+        assert vector["flexible"] == (vector["version"] >= cls.flexible_since)
+        assert vector.get("apiKey") == (None if cls.api_key < 0 else cls.api_key)
+
+
+@pytest.mark.parametrize("name", BY_MESSAGE)
+def test_every_cut_of_a_message_is_refused(name):
+    cls = getattr(messages, name)
+    for vector in BY_MESSAGE[name]:
+        data = bytes.fromhex(vector["hex"])
+        for end in range(0, len(data), 1 + len(data) // 50):
+            with pytest.raises(wire.WireError):
+                cls.decode(data, vector["version"], 0, end)
+
+
+def test_the_exchange_of_the_java_client_and_a_broker_is_read_and_written_back():
+    exchanges = lines("exchanges.jsonl.gz")
+    assert len(exchanges) == 171
+    flexible_since = {}
+    for exchange in exchanges:
+        request = getattr(messages, exchange["api"] + "Request")
+        flexible_since[request.api_key] = request.flexible_since
+    reader = wire.HeaderReader(flexible_since)
+    for exchange in exchanges:
+        check_request(reader, exchange)
+        check_response(exchange)
+
+
+def check_request(reader: wire.HeaderReader, exchange: dict[str, Any]) -> None:
+    data = bytes.fromhex(exchange["request"])
+    key, version, correlation_id, client_id, body = reader.read(data, 0, len(data))
+    assert (key, version) == (exchange["apiKey"], exchange["version"])
+    assert (correlation_id, client_id) == (exchange["correlationId"], exchange["clientId"])
+    cls = getattr(messages, exchange["api"] + "Request")
+    decoded, end = cls.decode_prefix(data, version, body)
+    assert end == len(data)
+    assert decoded == from_json(cls, exchange["requestJson"])
+    assert wire.request(decoded, version, correlation_id, client_id) == len(data).to_bytes(4, "big") + data
+
+
+def check_response(exchange: dict[str, Any]) -> None:
+    data = bytes.fromhex(exchange["response"])
+    cls, version = getattr(messages, exchange["api"] + "Response"), exchange["version"]
+    flexible_header = version >= cls.flexible_since and exchange["api"] != "ApiVersions"
+    body = 5 if flexible_header else 4
+    decoded, end = cls.decode_prefix(data, version, body)
+    assert end == len(data)
+    assert decoded == from_json(cls, exchange["responseJson"])
+    framed = wire.frame(decoded, version, exchange["correlationId"], flexible_header)
+    assert framed == len(data).to_bytes(4, "big") + data
