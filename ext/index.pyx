@@ -20,7 +20,7 @@ cdef extern from "index.h" nogil:
         uint32_t width
     int index_open(index_map *index, const char *path, uint32_t width, size_t max_bytes, int64_t count)
     int index_close(index_map *index, const char *path, int trim)
-    int index_create(const char *path, uint32_t width, size_t max_bytes)
+    int index_create(const char *path)
     void index_put_offset(index_map *index, uint32_t relative_offset, uint32_t position)
     void index_put_time(index_map *index, int64_t timestamp, uint32_t relative_offset)
     void index_get_offset(const index_map *index, uint32_t slot, uint32_t *relative_offset, uint32_t *position)
@@ -72,12 +72,12 @@ cdef class Index:
 
     cdef int create(self) except -1:
         encoded = os.fsencode(self.path)
-        cdef int error = index_create(encoded, self.index.width, <size_t>self.max_bytes)
+        cdef int error = index_create(encoded)
         if error:
             self.fail(error)
         self.index.count = 0
-        self.opened = True  # known to be empty; mapped when the first entry is put
-        self.stretched = self.max_bytes > 0
+        self.opened = True  # known to be empty; stretched and mapped when the first entry is put
+        self.stretched = False
 
     cdef int ensure_open(self) except -1:
         if self.opened and (self.index.map != NULL or self.index.count == 0):

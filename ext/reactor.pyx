@@ -12,6 +12,7 @@ Invariants:
 - Everything that waits has a bound: ANSWERS_MAX and ANSWER_BYTES_MAX a connection (beyond them no frame of it is
   handled and nothing more is read from it), EVENTS_PER_PASS, ACCEPTS_PER_PASS, RECEIVE_*_BYTES, GATHER_*,
   WRITE_QUEUE_PASS_BYTES. A frame's memory grows with the bytes received.
+- The loop does not wait for a disk to send a file: where pages are missing from memory, a thread reads WARM_BYTES first.
 - An end of stream ends the connection after the answers to what came before it, as in Kafka, which does not read
   while a request is under way. An error, or a frame that cannot be, does likewise and leaves all others alone.
 
@@ -23,11 +24,13 @@ from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT, PyObject
-from libc.errno cimport EAGAIN, ECONNABORTED, EINTR, errno
+from libc.errno cimport EAGAIN, ECONNABORTED, ECONNRESET, EINTR, EPIPE, errno
 from libc.stdint cimport int64_t, intptr_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
+from _queue import SimpleQueue
+from _thread import start_new_thread
 from collections import deque
 from os import strerror
 
@@ -91,6 +94,7 @@ cdef extern from "reactor_send.h" nogil:
         GATHER_BYTES
         GATHER_RANGE_BYTES
         WRITE_QUEUE_PASS_BYTES
+        WARM_BYTES
     cdef struct out_part:
         void* owner
         const uint8_t* bytes
@@ -126,6 +130,8 @@ cdef extern from "reactor_send.h" nogil:
         bint reading
         bint queued
         bint blocked
+        bint warming
+        int64_t warm_to
         int64_t active_at_ms
         sockaddr_in6 address
     cdef struct write_queue:
@@ -136,7 +142,7 @@ cdef extern from "reactor_send.h" nogil:
     void write_queue_add(write_queue*, peer*)
     void write_queue_remove(write_queue*, peer*)
     uint32_t write_queue_pump(write_queue*, out_room*, int64_t*, peer**, uint32_t)
-    void out_warm(const peer*, out_room*)
+    void warm_range(int, int64_t, int64_t)
 
 cdef extern from "reactor_timers.h" nogil:
     cdef struct timer:

@@ -121,7 +121,7 @@ cdef class Connection:
         elif result.status == RECEIVED_END:
             self.end(None)
         elif result.status == RECEIVED_ERROR:
-            self.drop(strerror(result.error))
+            self.drop(reason_of(result.error))
         elif events & (EPOLLERR | EPOLLHUP) and not self.io.reading:
             self.drop(None)  # nobody is there to take the answers
         if events & EPOLLOUT and self.io.blocked and self.io.fd >= 0:
@@ -286,24 +286,40 @@ cdef class Connection:
         Py_INCREF(part)
         return True
 
+    cdef bint waits(self) noexcept:
+        """Sends nothing now: its turn, its socket or its file comes later."""
+        return self.io.queued or self.io.blocked or self.io.warming
+
     cdef int sent(self) except -1:
         """After the socket was given what it takes."""
         cdef out_status status = self.io.status
         self.io.active_at_ms = self.reactor.now_ms
         release_gone(&self.io.out)
         if status == OUT_COLD:
-            with nogil:
-                out_warm(&self.io, self.reactor.room)
-        if status == OUT_MORE or status == OUT_COLD:
+            self.warm()
+        elif status == OUT_MORE:
             if not self.io.queued:
                 write_queue_add(&self.reactor.writing, &self.io)
         elif status == OUT_BLOCKED:
             self.io.blocked = True
         elif status == OUT_FAILED:
-            return self.drop(strerror(self.io.error))
+            return self.drop(reason_of(self.io.error))
         elif status == OUT_FILE_SHORT:
             return self.drop("a file got shorter while it was being sent")
         return self.settle()
+
+    cdef int warm(self) except -1:
+        """Has a thread read what comes next; until it has, this connection sends nothing."""
+        cdef out_part* part = &self.io.out.parts[self.io.out.head]
+        self.io.warming = True
+        self.io.warm_to = part.offset + min(part.left, <int64_t>WARM_BYTES)
+        self.reactor.warm(self, part)
+        return 0
+
+    def _warmed(self):
+        self.io.warming = False
+        if self.io.fd >= 0 and not self.io.queued:
+            write_queue_add(&self.reactor.writing, &self.io)
 
     cdef int settle(self) except -1:
         """Decides, at the end of a pass, what this connection waits for."""
@@ -375,6 +391,11 @@ cdef void release_all(out_queue* queue) noexcept:
     for i in range(queue.done, queue.end):
         Py_DECREF(<object>queue.parts[i].owner)
     out_free(queue)
+
+
+cdef object reason_of(int error):
+    """None for a peer that went away, which is no trouble."""
+    return None if error == ECONNRESET or error == EPIPE else strerror(error)
 
 
 cdef str trouble(BaseException error):

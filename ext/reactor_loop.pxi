@@ -3,7 +3,7 @@
 cdef class Reactor:
     cdef readonly object on_frame, on_pass_end, on_close, on_error, clock
     cdef readonly set connections, watches
-    cdef readonly int64_t now_ms, passes, frames, received_bytes, sent_bytes
+    cdef readonly int64_t now_ms, passes, frames, received_bytes, sent_bytes, cold_reads
     cdef uint32_t max_frame
     cdef int data_epoll, control_epoll
     cdef epoll_event events[EVENTS_PER_PASS]
@@ -19,7 +19,7 @@ cdef class Reactor:
     cdef timers timers
     cdef Wake wake
     cdef bint woken, stopping
-    cdef object posts
+    cdef object posts, cold
     cdef list soon, dirty, resuming, grave
 
     def __cinit__(self):
@@ -150,6 +150,9 @@ cdef class Reactor:
             (<Connection>connection).drop(None)
         for watch in list(self.watches):
             watch.close()
+        if self.cold is not None:
+            self.cold.put(None)
+            self.cold = None
         while self.timers.count:
             (<Timer>self.timers.items[0].owner).cancel()
         self.grave.clear()
@@ -294,7 +297,7 @@ cdef class Reactor:
                     connection.drop(trouble(error))
                 if connection.io.fd < 0:
                     continue
-                if connection.io.out.end == connection.io.out.head or connection.io.queued or connection.io.blocked:
+                if connection.io.out.end == connection.io.out.head or connection.waits():
                     connection.settle()
                     continue
                 self.sending[count] = &connection.io
@@ -328,6 +331,15 @@ cdef class Reactor:
         cdef uint32_t i
         for i in range(count):
             (<Connection>self.sending[i].owner).sent()
+        return 0
+
+    cdef int warm(self, Connection connection, out_part* part) except -1:
+        self.cold_reads += 1
+        if self.cold is None:
+            self.cold = SimpleQueue()
+            start_new_thread(warm_files, (self.cold, self.post))
+        # the owner goes along: it keeps the file open
+        self.cold.put((connection, <object>part.owner, part.fd, part.offset, connection.io.warm_to - part.offset))
         return 0
 
     # ---- slabs
@@ -417,3 +429,15 @@ cdef class Reactor:
             raise error
         self.on_error(where, error)
         return 0
+
+
+def warm_files(cold, post):
+    """The thread that waits for disks in the loop's stead; ends with None."""
+    cdef int64_t offset, size
+    cdef int fd
+    while (job := cold.get()) is not None:
+        connection, owner, fd, offset, size = job
+        with nogil:
+            warm_range(fd, offset, size)
+        post(connection._warmed)
+        job = connection = owner = None

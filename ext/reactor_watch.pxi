@@ -78,7 +78,7 @@ cdef class Listener(Watch):
     """A listening socket, which it owns."""
     cdef readonly object sock
     cdef public object owner
-    cdef bint paused, resting
+    cdef bint paused, resting, reported
     cdef int64_t reported_at_ms
 
     cdef int fire(self) except -1:
@@ -115,7 +115,8 @@ cdef class Listener(Watch):
         self.resting = True
         self.control(EPOLL_CTL_MOD, 0)
         self.reactor.call_later(ACCEPT_REST_MS, self._work)
-        if self.reported_at_ms == 0 or now_ms - self.reported_at_ms >= ACCEPT_REPORT_MS:
+        if not self.reported or now_ms - self.reported_at_ms >= ACCEPT_REPORT_MS:
+            self.reported = True
             self.reported_at_ms = now_ms
             self.reactor.report("accept", OSError(error, strerror(error)))
         return 0

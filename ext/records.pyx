@@ -12,6 +12,7 @@ KIP-32 (timestamps), KIP-98 (format 2), KIP-110 (zstd), KIP-467 (record errors),
     records_build.pxi     build
 """
 
+cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t

@@ -34,6 +34,9 @@ cdef class Rules:
             self.target = 0 if compression == "uncompressed" else CODECS.index(compression)
 
 
+# No garbage collection: nothing that `owner` is can point back here, and the collector would drop the buffer's owner
+# without releasing the buffer.
+@cython.no_gc
 cdef class Batches:
     """Validated records, ready to be given their offsets. Kafka lets an append have one batch of format 2, so this is
     one; `converted` says that it was encoded again."""
@@ -222,6 +225,8 @@ cdef int check_records(Batches batches, Rules rules, record_rules *record, str p
     cdef int source = header.attributes & CODEC_MASK
     cdef int target = source if rules.target < 0 else rules.target
     cdef record_tally tally
+    if header.count < 0:
+        raise failure(RECORDS_NEGATIVE_COUNT, 0)
     if header.count == 0 or (source == 0 and header.attributes & CONTROL_FLAG):
         target = source  # control records are never compressed
     tally_begin(&tally, header)

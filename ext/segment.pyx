@@ -126,7 +126,7 @@ cdef class Segment:
             self.boundaries[slot].offset = -1
         self.limit.offset = -1
         if fresh:
-            self.file = SegmentFile(self.path, create=True)
+            SegmentFile(self.path, create=True)  # there, and opened again when something is written
 
     def __dealloc__(self):
         self.drop_queue()
@@ -196,10 +196,15 @@ cdef class Segment:
 
     cdef bint indexes_full(self) except -1:
         # What is queued makes at most queued_entries; only the write itself can say exactly how many.
-        self.write()
+        self.count_entries_left()
+        if self.entries_left <= self.queued_entries and self.queue_count:
+            self.write()
+            self.count_entries_left()
+        return self.entries_left <= self.queued_entries
+
+    cdef int count_entries_left(self) except -1:
         self.entries_left = min(self.offset_index.capacity - self.offset_index.entries,
                                 self.time_index.capacity - 1 - self.time_index.entries)
-        return self.entries_left <= 0
 
     cdef int load_first_timestamp(self) except -1:
         cdef segment_batch batch

@@ -2,7 +2,7 @@
 
 A message class is made out of its schema (define); for each version in use, a plan is compiled once and walked in C.
 The parts: wire_schema (schema, fields), wire_types (classes and objects), wire_plan, wire_decode, wire_encode; here
-the doors to frames: whole answers and requests, and request headers.
+the doors to frames: whole answers and requests, and request headers; wire_exchange, a request under way.
 
 Invariants: no byte outside the given buffer is read; a malformed input ends in WireError; records fields are slices of
 the input, valid as long as its bytes are. KIP-482 (tagged fields), KIP-511 (client id in every header).
@@ -152,3 +152,6 @@ cdef int skip_tags(wire_cursor* cursor) except -1:
         cursor.at += size
         count -= 1
     return 0
+
+
+include "wire_exchange.pxi"

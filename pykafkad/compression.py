@@ -1,12 +1,11 @@
 """The codecs of record batches: decompression in bounded pieces, and compression.
 
 Owns the framings that Kafka uses (gzip members, xerial's snappy, LZ4 frames, zstd frames) as strictly or as
-loosely as Kafka reads them. Invariants: a piece is at most one block of a framing; pieces of one batch together
-are at most `allowed_bytes` of its size, so a bomb is refused while it unfolds; a codec's library is imported
-when it is first used; what comes before a fault is given out as far as Kafka's streams do, for then its verdict
-is on those records. Codecs have their number from the attributes of a batch: 0 none, 1 gzip, 2 snappy, 3 lz4,
-4 zstd.
-KIP-57 (LZ4 header checksum), KIP-110 (zstd), KIP-390 (levels).
+loosely as Kafka reads them. Invariants: a piece is at most one block of a framing; pieces of one batch
+together are at most `allowed_bytes` of its size, so a bomb is refused while it unfolds; a codec's library is
+imported when it is first used; what comes before a fault is given out as far as Kafka's streams do, for then
+its verdict is on those records. Codecs have their number from the attributes of a batch: 0 none, 1 gzip,
+2 snappy, 3 lz4, 4 zstd. KIP-57 (LZ4 header checksum), KIP-110 (zstd), KIP-390 (levels).
 """
 
 from __future__ import annotations
@@ -204,7 +203,8 @@ def unsnappy(payload: memoryview) -> Iterator[bytes]:
         if size < 0 or size > len(payload) - position:
             raise DecompressionError("failed to read a snappy chunk")
         block = snappy_block(payload[position : position + size])
-        yield block
+        if block:
+            yield block
         given += len(block)
         position += size
 
@@ -303,6 +303,8 @@ def unlz4(payload: memoryview, check_header: bool) -> Iterator[bytes]:
             if lz4_int(payload, position) != hashed(block):
                 raise DecompressionError("lz4: block checksum mismatch")
             position += 4
+        if not found:  # nothing read is the end of it for the Java library
+            return
         yield found
 
 
@@ -404,10 +406,10 @@ def unzstd(payload: memoryview) -> Iterator[bytes]:
             raise DecompressionError(f"zstd: {error}") from None
         finally:
             idle_zstd.append(decompressor)
+        yield b""
         if not frame.eof:
             check_torn_frame(payload, start)
             return
-        yield b""
 
 
 def check_torn_frame(payload: memoryview, start: int) -> None:
@@ -421,8 +423,8 @@ idle_zstd: list[Any] = []
 
 
 def zstd_ends(payload: memoryview, start: int) -> Iterator[int]:
-    """Where the parts of the frame at `start` end: after each block, the last time after its checksum. The end
-    of the payload where the frame is torn or its header wrong: the library says what is the matter."""
+    """Where the parts of the frame at `start` end: after each block, the last time after its checksum; the
+    payload's end where the frame is torn or its header wrong: the library says what is the matter."""
     magic = zstd_int(payload, start, 4)
     if magic & 0xFFFFFFF0 == ZSTD_SKIPPABLE:
         yield min(start + 8 + max(0, zstd_int(payload, start + 4, 4)), len(payload))

@@ -319,11 +319,6 @@ class TopicConfig:
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
 
-    def listener(self, listener_name: str, name: str) -> Any:
-        """The value for one listener: `listener.name.NAME.key` where that is set, else the broker's."""
-        text = self.texts.get(f"listener.name.{listener_name.lower()}.{name}")
-        return self[name] if text is None else BROKER_KEYS[name].parse(text)
-
     def text(self, name: str) -> str | None:
         """The value as a client is shown it."""
         if name == "segment.bytes" and name in self.overrides:

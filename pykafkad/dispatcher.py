@@ -11,7 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import handlers, messages
-from pykafkad.hot.wire import HeaderReader, WireError, frame
+from pykafkad.handlers import Unanswerable
+from pykafkad.hot.wire import Exchange, HeaderReader, WireError
 from pykafkad.logs import logger
 
 if TYPE_CHECKING:
@@ -19,45 +20,9 @@ if TYPE_CHECKING:
 
 API_VERSIONS = 18
 
+Context = Exchange  # what a handler is given of its request
+
 log = logger("dispatcher")
-
-
-class BadRequest(Exception):
-    """What the client sent cannot be answered; its connection is closed and the text is logged."""
-
-
-class Context:
-    """One request under way, and the promise of its answer.
-
-    The loop asks for `encode()` after the pass's appends are on disk, so a handler may still change its response
-    until then.
-    """
-
-    __slots__ = ("client_id", "connection", "correlation_id", "response", "route", "ticket", "version")
-
-    def __init__(
-        self, route: Route, connection: Any, version: int, correlation_id: int, client_id: str | None
-    ) -> None:
-        self.route = route
-        self.connection = connection
-        self.version = version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-
-    def defer(self) -> Context:
-        """Keep this request's place in the order of answers; `answer` is called later, once."""
-        self.ticket = self.connection.defer()
-        return self
-
-    def answer(self, response: Any) -> None:
-        self.response = response
-        self.ticket.answer(self.encode())
-
-    def encode(self) -> Any:
-        route = self.route
-        return frame(
-            self.response, self.version, self.correlation_id, self.version >= route.flexible_header_since
-        )
 
 
 class Route:
@@ -84,31 +49,38 @@ class Dispatcher:
         self._read_header = HeaderReader(flexible_since).read
 
     def on_frame(self, connection: Any, buffer: Any, start: int, end: int) -> Any:
+        """The loop's call for each frame: the answer, its ticket, or None; whatever is wrong ends here."""
         try:
             api_key, version, correlation_id, client_id, body = self._read_header(buffer, start, end)
-        except WireError as error:
-            raise BadRequest(f"unreadable request header: {error}") from None
-        route = self._routes.get(api_key)
-        if route is None:
-            raise BadRequest(f"request for API key {api_key}, which is not served")
-        if not route.min_version <= version <= route.max_version:
-            if api_key == API_VERSIONS:
-                return handlers.api_versions_refusal(correlation_id)
-            raise BadRequest(
-                f"{route.name} version {version}; versions {route.min_version} to {route.max_version} are served"
-            )
-        try:
+            route = self._routes.get(api_key)
+            if route is None or not route.min_version <= version <= route.max_version:
+                return self._unserved(route, api_key, version, correlation_id)
             request = route.decode(buffer, version, body, end)
-        except WireError as error:
-            raise BadRequest(f"malformed {route.name} version {version} request: {error}") from None
-        context = Context(route, connection, version, correlation_id, client_id)
-        response = route.handle(self._broker, request, context)
-        if response is context:
-            return context.ticket
-        if response is None:
-            return None
-        context.response = response
-        return context
+            context = Context(
+                connection, version, correlation_id, client_id, version >= route.flexible_header_since
+            )
+            response = route.handle(self._broker, request, context)
+        except (WireError, Unanswerable) as problem:
+            connection.close(str(problem))
+        except Exception as error:
+            log.exception("a request failed; its connection is closed", error)
+            connection.close()
+        else:
+            if response is context:
+                return context.ticket
+            if response is not None:
+                context.response = response
+                return context
+        return None
+
+    def _unserved(self, route: Route | None, api_key: int, version: int, correlation_id: int) -> Any:
+        if route is None:
+            raise Unanswerable(f"a request for API key {api_key}, which is not served")
+        if api_key == API_VERSIONS:
+            return handlers.api_versions_refusal(correlation_id)
+        raise Unanswerable(
+            f"{route.name} version {version}; versions {route.min_version} to {route.max_version} are served"
+        )
 
 
 def route_flexible_since(api_key: int) -> int:

@@ -20,9 +20,9 @@ from pykafkad.clock import Clock
 from pykafkad.cluster import handover
 from pykafkad.cluster.controller import Controller
 from pykafkad.cluster.metadata_log import MetadataLog
-from pykafkad.dispatcher import BadRequest, Dispatcher
+from pykafkad.dispatcher import Dispatcher
 from pykafkad.errors import NONE
-from pykafkad.handlers.produce import SilentFailure, append_failed
+from pykafkad.handlers.produce import append_failed
 from pykafkad.logs import logger
 from pykafkad.net.listeners import Listeners
 from pykafkad.net.loop import reactor_module
@@ -60,7 +60,7 @@ class Broker:
         self.node_id = config.node_id
         self.listeners = Listeners(config)
         self.reactor = reactor_module().Reactor(
-            self._on_frame,
+            Dispatcher(self).on_frame,
             self._on_pass_end,
             self._on_close,
             max_frame_bytes=config["socket.request.max.bytes"],
@@ -96,7 +96,6 @@ class Broker:
             self.storage.close(clean=False)
             self.listeners.close()
             raise
-        self._on_frame_ready = Dispatcher(self).on_frame
         for interval_ms, job in self.storage.jobs:
             self._every(interval_ms, job)
         self._handle_signals()
@@ -116,48 +115,13 @@ class Broker:
             [directory.directory_id for directory in self.storage.online],
             self.config["broker.rack"],
         )
-        known = {
-            (topic.name, index): topic.id
-            for topic in self.image.topics.values()
-            for index in range(len(topic.partitions))
-        }
-        absent = self.storage.open_all(known, self.controller.topic_config)
-        self._lead(known, absent)
-
-    def _lead(self, known: Iterable[tuple[str, int]], absent: Iterable[tuple[str, int]]) -> None:
-        """Lead every partition at its epoch; one whose directory is missing starts empty, and that is said."""
-        missing = set(absent)
-        for name, index in known:
-            topic = self.image.topics[name]
-            info = topic.partitions[index]
-            directory_id = info.directories[0] if info.directories else bytes(16)
-            partition = self.storage.get(name, index)
-            if partition is not None:
-                partition.become_leader(info.leader_epoch)
-            elif (name, index) in missing:
-                try:
-                    self.storage.create(
-                        name, index, topic.id, self.controller.topic_config(name), info.leader_epoch, directory_id
-                    )
-                    log.warn(f"{name}-{index} had no directory; it starts empty")
-                except OSError as error:
-                    log.error(f"{name}-{index} is offline: {error}")
+        self.controller.load_logs()
 
     # -- running
 
     def run(self) -> int:
         self.reactor.run()
         return self.exit_code
-
-    def _on_frame(self, connection: Any, buffer: Any, start: int, end: int) -> Any:
-        try:
-            return self._on_frame_ready(connection, buffer, start, end)
-        except (BadRequest, SilentFailure) as problem:
-            connection.close(str(problem))
-        except Exception as error:
-            log.exception(f"a request from {peer_of(connection)} failed; its connection is closed", error)
-            connection.close()
-        return None
 
     def _on_pass_end(self) -> None:
         appends = self.appends
@@ -177,11 +141,7 @@ class Broker:
                 append_failed(answer)
 
     def _on_close(self, connection: Any, reason: str | None) -> None:
-        state = connection.state
-        if state is not None:
-            for waiter in list(state.waiters):
-                self.waiting.cancel(waiter)
-            state.waiters.clear()
+        self.forget_waiters(connection)
         self.listeners.closed(connection)
         if reason:
             log.info(f"closed the connection of {peer_of(connection)}: {reason}")
@@ -204,6 +164,13 @@ class Broker:
 
         waiter = self.waiting.wait(partitions, max_wait_ms, tracked)
         state.waiters.add(waiter)
+
+    def forget_waiters(self, connection: Any) -> None:
+        state = connection.state
+        if state is not None:
+            for waiter in state.waiters:
+                self.waiting.cancel(waiter)
+            state.waiters.clear()
 
     def state_of(self, connection: Any) -> ConnectionState:
         state = connection.state

@@ -7,9 +7,9 @@ serve, since `threading` would cost the start of every broker that never needs a
 
 from __future__ import annotations
 
+from _queue import SimpleQueue
 from _thread import start_new_thread
 from collections.abc import Callable
-from queue import SimpleQueue
 from typing import Any
 
 LIMIT = 4

@@ -91,12 +91,20 @@ class AioKafka:
 class AioReader:
     def __init__(self, run: Any, bootstrap: str, partition: TopicPartition, start: Start) -> None:
         self._run = run
-        run(self._open(bootstrap, partition, start))
+        self._consumer: AIOKafkaConsumer = run(self._start(bootstrap))
+        try:
+            run(self._position(partition, start))
+        except BaseException:
+            self.close()
+            raise
 
-    async def _open(self, bootstrap: str, partition: TopicPartition, start: Start) -> None:
+    async def _start(self, bootstrap: str) -> AIOKafkaConsumer:
         consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=None)
         await consumer.start()
-        self._consumer = consumer
+        return consumer
+
+    async def _position(self, partition: TopicPartition, start: Start) -> None:
+        consumer = self._consumer
         consumer.assign([partition])
         if start.kind == "earliest":
             await consumer.seek_to_beginning(partition)

@@ -22,12 +22,19 @@ from pykafkad.messages import (
     MetadataRequest,
 )
 
-TIMEOUT_SECONDS = 20.0
+TIMEOUT_SECONDS = 10.0
 READY_SECONDS = 30.0
 REQUEST_CHARACTERS = 600
 PROBE_CORRELATION_ID = 0x7FFFFFFF
 
 Each = Callable[["Side"], Any]
+
+
+class NoAnswer:
+    """What a broker gives that neither answers nor hangs up."""
+
+    def __repr__(self) -> str:
+        return f"no answer in {TIMEOUT_SECONDS:g} s"
 
 
 class Outcome:
@@ -75,6 +82,9 @@ class Side:
         except Closed:
             self.hang_up()
             return None
+        except TimeoutError:
+            self.hang_up()
+            return NoAnswer()
 
     def outcome(self, data: bytes) -> Outcome:
         """All that comes back for these bytes up to the answer to a probe sent behind them."""
@@ -91,6 +101,9 @@ class Side:
         except Closed:
             self.hang_up()
             return Outcome(answers, True)
+        except TimeoutError:
+            self.hang_up()
+            return Outcome([*answers, NoAnswer()], False)
 
 
 class Pair:

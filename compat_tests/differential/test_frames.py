@@ -56,7 +56,7 @@ def delete(version: int) -> Any:
 SAMPLES: dict[str, Callable[[int], Any]] = {
     "ApiVersions": lambda _: ApiVersionsRequest(client_software_name="raw", client_software_version="1"),
     "Metadata": metadata,
-    "Produce": lambda _: produce("never-made", {0: batch(b"a"), 1: None}),
+    "Produce": lambda _: produce("never-made", {0: batch(b"a"), 1: b""}),
     "Fetch": lambda _: fetch({"never-made": [fetch_partition(0, 0)]}),
     "ListOffsets": lambda _: list_offsets(TOPIC, (0, -1)),
     "OffsetForLeaderEpoch": lambda _: leader_epochs(TOPIC, (0, -1, 0)),

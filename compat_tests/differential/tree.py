@@ -45,8 +45,7 @@ def differences(pair: Pair, ours: Any, theirs: Any) -> list[Difference]:
 
 
 def _compare(pair: Pair, path: str, rule_path: str, ours: Any, theirs: Any) -> Iterator[Difference]:
-    if isinstance(ours, memoryview):
-        ours, theirs = bytes(ours), None if theirs is None else bytes(theirs)
+    ours, theirs = (bytes(value) if isinstance(value, memoryview) else value for value in (ours, theirs))
     rule = meant.RULES.get(rule_path)
     if rule is not None:
         if not rule.accepts(pair, ours, theirs):
@@ -57,14 +56,11 @@ def _compare(pair: Pair, path: str, rule_path: str, ours: Any, theirs: Any) -> I
             yield from _compare(pair, f"{path}.{name}", f"{rule_path}.{name}", mine, other)
     elif isinstance(ours, list) and isinstance(theirs, list):
         yield from _compare_lists(pair, path, rule_path, ours, theirs)
-    elif _plain(ours) != _plain(theirs):
+    elif isinstance(ours, str) and isinstance(theirs, str):
+        if not meant.same_text(ours, theirs):
+            yield Difference(path, ours, theirs)
+    elif ours != theirs:
         yield Difference(path, ours, theirs)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, memoryview):
-        return bytes(value)
-    return meant.without_times(value) if isinstance(value, str) else value
 
 
 def _compare_lists(
@@ -72,7 +68,8 @@ def _compare_lists(
 ) -> Iterator[Difference]:
     key = meant.UNORDERED.get(rule_path)
     if key is not None:
-        ours, theirs = sorted(ours, key=key), sorted(theirs, key=key)
+        ours = sorted(ours, key=lambda item: key(pair.ours, item))
+        theirs = sorted(theirs, key=lambda item: key(pair.theirs, item))
     keep = meant.LEFT_OUT.get(rule_path)
     if keep is not None:
         ours, theirs = keep(ours, theirs)

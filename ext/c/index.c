@@ -30,12 +30,10 @@ static int fail_with(int fd) {
   return error;
 }
 
-int index_create(const char *path, uint32_t width, size_t max_bytes) {
+int index_create(const char *path) {
   int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
   if (fd < 0)
     return errno;
-  if (ftruncate(fd, (off_t)(max_bytes - max_bytes % width)) != 0)
-    return fail_with(fd);
   close(fd);
   return 0;
 }

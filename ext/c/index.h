@@ -3,8 +3,8 @@
  *   offset index, 8 bytes    int32 offset - base    int32 file position
  *   time index, 12 bytes     int64 timestamp        int32 offset - base
  *
- * While it grows the file is preallocated (sparse, zero filled) up to its maximum and `count` says how much of it
- * is real; trimmed to count * width when it is done growing. Functions return 0 or an errno value.
+ * From its first entry on the file is preallocated (sparse, zero filled) up to its maximum and `count` says how much
+ * of it is real; trimmed to count * width when it is done growing. Functions return 0 or an errno value.
  */
 #ifndef PYKAFKAD_INDEX_H
 #define PYKAFKAD_INDEX_H
@@ -27,8 +27,8 @@ int index_open(index_map *index, const char *path, uint32_t width, size_t max_by
 /* Unmaps; with `trim` also cuts the file at `path` to its real entries. */
 int index_close(index_map *index, const char *path, int trim);
 
-/* Creates the sparse file of a new, empty index. */
-int index_create(const char *path, uint32_t width, size_t max_bytes);
+/* Creates the empty file of a new index. */
+int index_create(const char *path);
 
 void index_put_offset(index_map *index, uint32_t relative_offset, uint32_t position);
 void index_put_time(index_map *index, int64_t timestamp, uint32_t relative_offset);

@@ -110,7 +110,7 @@ class Controller:
         """The last records, when nothing is under way any more; blocks for one fsync."""
         if self._commits.failure is None:
             handover.stop(self._log, self.node_id)
-            self._log.settle()
+            self._log.sync()
         self._log.close()
 
     @property

@@ -99,11 +99,12 @@ class MetadataLog:
     def build(self, batch: Sequence[Record]) -> bytes:
         """The bytes of one batch."""
         now_ms = self._clock.now_ms()
-        return records.build(
+        data: bytes = records.build(
             [(None, value, [], now_ms) for value in metadata_records.encode_all(batch)],
             base_offset=self.end_offset,
             leader_epoch=self.epoch,
         )
+        return data
 
     def write(self, data: bytes, *, sync: bool = True) -> None:
         """Put the bytes behind the end, and on the disk. OSError: nothing is there (but see UnsafeLog)."""
@@ -115,9 +116,9 @@ class MetadataLog:
             self._take_back()
             raise
         if sync:
-            self._sync()
+            self.sync()
 
-    def _sync(self) -> None:
+    def sync(self) -> None:
         try:
             fsync_data(self._fd)
         except OSError as error:
@@ -138,15 +139,15 @@ class MetadataLog:
             self.end_offset += 1
 
     def append(self, *batches: Sequence[Record]) -> None:
-        """Write batches and apply them: for start-up and shutdown, which `settle` afterwards."""
+        """Write batches and apply them: for start-up and shutdown, which sync afterwards."""
         for batch in batches:
             data = self.build(batch)
             self.write(data, sync=False)
             self.committed(len(data), batch)
 
     def settle(self) -> None:
-        """What was appended at start-up or shutdown gets to the disk, and the small files with it."""
-        self._sync()
+        """What was appended at start-up gets to the disk, and the small files and new entries with it."""
+        self.sync()
         for name in (EPOCHS, QUORUM_STATE):
             with open(os.path.join(self.directory, name), "rb") as file:
                 os.fsync(file.fileno())

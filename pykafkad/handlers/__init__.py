@@ -29,6 +29,10 @@ MODULES = (
 )
 
 
+class Unanswerable(Exception):
+    """What the client sent cannot be answered: its connection is closed and the text is logged."""
+
+
 class Handler(Protocol):
     """What a handler module declares."""
 

@@ -88,7 +88,17 @@ def forgotten_of(request: Any, uses_topic_ids: bool) -> list[fetch_session.Key]:
 class Fetch:
     """One fetch request: what it asks for, and what the last reading gave."""
 
-    __slots__ = ("answers", "broker", "context", "decision", "followed", "is_follower", "request", "size", "urgent")
+    __slots__ = (
+        "answers",
+        "broker",
+        "context",
+        "decision",
+        "followed",
+        "is_follower",
+        "request",
+        "size",
+        "urgent",
+    )
 
     def __init__(self, broker: Broker, request: Any, context: Context, decision: Decision) -> None:
         self.broker = broker
@@ -216,7 +226,11 @@ def is_news(followed: Followed, answer: Any, size: int) -> bool:
 
 def failure(index: int, error_code: int) -> Any:
     return PartitionData(
-        partition_index=index, error_code=error_code, high_watermark=-1, aborted_transactions=None, records=b""
+        partition_index=index,
+        error_code=error_code,
+        high_watermark=-1,
+        aborted_transactions=None,
+        records=b"",
     )
 
 
@@ -227,7 +241,7 @@ def by_topic(answers: list[tuple[Followed, Any, int]], uses_topic_ids: bool) -> 
     for followed, answer, _size in answers:
         if not topics or followed.topic != last:
             last = followed.topic
-            field = {"topic_id": last} if uses_topic_ids else {"topic": last}
-            topics.append(TopicResponse(**field))
+            topics.append(TopicResponse())
+            setattr(topics[-1], "topic_id" if uses_topic_ids else "topic", last)
         topics[-1].partitions.append(answer)
     return topics

@@ -23,7 +23,14 @@ API_KEY = 2
 VERSIONS = (1, 11)
 REQUEST = "ListOffsetsRequest"
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
+    -1,
+    -2,
+    -3,
+    -4,
+    -5,
+    -6,
+)
 SINCE_VERSION = {
     LATEST: 1,
     EARLIEST: 1,
@@ -32,6 +39,7 @@ SINCE_VERSION = {
     LATEST_TIERED: 9,
     EARLIEST_PENDING_UPLOAD: 11,
 }
+LEADER_EPOCH_SINCE = 4
 READ_COMMITTED = 1
 NOTHING = (-1, -1, -1)
 
@@ -58,11 +66,10 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
             except KafkaError as error:
                 answers.append(PartitionResponse(partition_index=index, error_code=error.code))
             else:
-                answers.append(
-                    PartitionResponse(
-                        partition_index=index, timestamp=timestamp, offset=offset, leader_epoch=epoch
-                    )
-                )
+                answer = PartitionResponse(partition_index=index, timestamp=timestamp, offset=offset)
+                if context.version >= LEADER_EPOCH_SINCE:
+                    answer.leader_epoch = epoch
+                answers.append(answer)
         topics.append(TopicResponse(name=topic.name, partitions=answers))
     return ListOffsetsResponse(topics=topics)
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.handlers import Unanswerable
 from pykafkad.handlers.partitions import missing
 from pykafkad.hot import records
 from pykafkad.hot.records import RecordsError
@@ -32,10 +33,6 @@ PartitionResponse = ProduceResponse.PartitionProduceResponse
 RecordError = ProduceResponse.BatchIndexAndErrorMessage
 
 
-class SilentFailure(Exception):
-    """A request with acks=0 failed: all that can be told to the client is the end of its connection."""
-
-
 def handle(broker: Broker, request: Any, context: Context) -> Any:
     acks = request.acks
     version = context.version
@@ -54,7 +51,7 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
         topics.append(TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions))
     if acks == 0:
         if failed:
-            raise SilentFailure(f"produce with acks=0 failed: {errors.NAMES[failed]}")
+            raise Unanswerable(f"produce with acks=0 failed: {errors.NAMES[failed]}")
         return None
     return ProduceResponse(responses=topics)
 
@@ -64,10 +61,10 @@ def produce(broker: Broker, topic: str | None, item: Any, acks: int, context: Co
     try:
         if topic is None:
             raise KafkaError(errors.UNKNOWN_TOPIC_ID)
-        partition = broker.storage.get(topic, index)
+        partition = broker.storage.partitions.get((topic, index))
         if partition is None:
             raise KafkaError(missing(broker, topic, index))
-        check(partition, topic, item.records, acks, context)
+        check(partition, item.records, acks, context)
         appended = partition.append(item.records, broker.clock.now_ms())
     except RecordsError as error:
         return refused_records(index, error)
@@ -85,15 +82,16 @@ def produce(broker: Broker, topic: str | None, item: Any, acks: int, context: Co
     return answer
 
 
-def check(partition: Partition, topic: str, data: Any, acks: int, context: Context) -> None:
+def check(partition: Partition, data: Any, acks: int, context: Context) -> None:
     """What is refused before the batch is looked into."""
     records.check_produce(data, context.version)
-    if acks not in (-1, 1, 0):
+    if acks == -1:
+        if partition.settings.min_insync_replicas > 1:
+            raise KafkaError(errors.NOT_ENOUGH_REPLICAS)
+    elif acks not in (0, 1):
         raise KafkaError(errors.INVALID_REQUIRED_ACKS)
     if partition.is_internal and context.client_id != ADMIN_CLIENT:
         raise KafkaError(errors.INVALID_TOPIC_EXCEPTION)
-    if acks == -1 and partition.min_insync_replicas > 1:
-        raise KafkaError(errors.NOT_ENOUGH_REPLICAS)
 
 
 def refused_records(index: int, error: RecordsError) -> Any:

@@ -10,11 +10,10 @@ without the file: a checkpoint only saves work, the log knows better.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from pykafkad import uuids
-from pykafkad.storage.files import LEADER_EPOCHS, PARTITION_METADATA, read_file, replace_file
+from pykafkad.storage.files import LEADER_EPOCHS, PARTITION_METADATA, read_file, replace_file, write_file
 
 VERSION = 0
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
@@ -78,9 +77,14 @@ def read_epochs(directory: str) -> list[tuple[int, int]]:
         raise CheckpointError(f"{path} has a line that is not epoch, offset") from error
 
 
-def write_epochs(directory: str, entries: list[tuple[int, int]], *, sync: bool = True) -> None:
-    rows = (f"{epoch} {offset}" for epoch, offset in entries)
-    replace_file(f"{directory}/{LEADER_EPOCHS}", format_lines(rows), sync=sync)
+def write_epochs(directory: str, entries: list[tuple[int, int]], *, fresh: bool) -> None:
+    """Not synced. `fresh`: there is no history that half a file could lose."""
+    data = format_lines(f"{epoch} {offset}" for epoch, offset in entries)
+    path = f"{directory}/{LEADER_EPOCHS}"
+    if fresh:
+        write_file(path, data)
+    else:
+        replace_file(path, data, sync=False)
 
 
 def read_topic_id(directory: str) -> bytes | None:
@@ -97,10 +101,7 @@ def read_topic_id(directory: str) -> bytes | None:
     return None if topic_id == uuids.ZERO else topic_id
 
 
-def write_topic_id(directory: str, topic_id: bytes, *, sync: bool = True) -> None:
+def write_topic_id(directory: str, topic_id: bytes) -> None:
+    """Not synced: the cluster's metadata has the id as well."""
     text = f"version: 0\ntopic_id: {uuids.to_text(topic_id)}"
-    replace_file(f"{directory}/{PARTITION_METADATA}", text.encode(), sync=sync)
-
-
-def exists(path: str) -> bool:
-    return os.path.lexists(path)
+    write_file(f"{directory}/{PARTITION_METADATA}", text.encode())

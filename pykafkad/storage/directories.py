@@ -28,6 +28,9 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 VERSION = "1"
 
+# The system's locks keep other processes out; a second broker in this one (a test's) would not notice.
+_locked_here: set[str] = set()
+
 log = logger("storage")
 
 
@@ -81,17 +84,25 @@ class LogDirectory:
         if not os.path.isdir(self.path):
             os.makedirs(self.path, exist_ok=True)
             files.fsync_path(os.path.dirname(os.path.abspath(self.path)))
+        if os.path.realpath(self.path) in _locked_here:
+            raise self._taken()
         fd = os.open(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             # Kafka locks with fcntl, and so do we: each keeps the other out.
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(fd)
-            raise StartupError(
-                f"Failed to acquire lock on file {LOCK} in {self.path}. "
-                "A Kafka instance in another process is using this directory."
-            ) from error
+            if isinstance(error, BlockingIOError | PermissionError):
+                raise self._taken() from error
+            raise
         self._lock_fd = fd
+        _locked_here.add(os.path.realpath(self.path))
+
+    def _taken(self) -> StartupError:
+        return StartupError(
+            f"Failed to acquire lock on file {LOCK} in {self.path}. A Kafka instance in another process or"
+            " thread is using this directory."
+        )
 
     def read_identity(self) -> bool:
         """Read meta.properties; whether there was one. StartupError for one that is not ours to use."""
@@ -161,3 +172,4 @@ class LogDirectory:
             files.remove_if_there(f"{self.path}/{LOCK}")
         os.close(self._lock_fd)
         self._lock_fd = -1
+        _locked_here.discard(os.path.realpath(self.path))

@@ -31,7 +31,8 @@ TopicPartition = tuple[str, int]
 Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
 
 METADATA_TOPIC = "__cluster_metadata"  # its directory belongs to the metadata log
-DELETE_INTERVAL_MS = 1_000
+TIDY_INTERVAL_MS = 1_000
+SAVED_A_TURN = 20
 LONGEST_INTERVAL_MS = 366 * 86_400_000  # beyond it an interval means never, as Kafka's 2^63-1 does
 
 log = logger("storage")
@@ -64,6 +65,7 @@ class LogManager:
         self.node_id: int = config["node.id"]
         self.loaded = False
         self._settings: dict[str, LogSettings] = {}
+        self._unsaved: list[Partition] = []  # new ones without partition.metadata
         self._pending_deletes: list[tuple[int, LogDirectory, str]] = []  # due at (monotonic), where, path
         self._open_directories()
 
@@ -271,8 +273,8 @@ class LogManager:
         partition = Partition(topic, index, topic_id, directory, self.settings(topic, config))
         try:
             os.mkdir(partition.directory)
-            checkpoints.write_topic_id(partition.directory, topic_id, sync=False)
             partition.add_segment(0, self.clock.now_ms())
+            self._unsaved.append(partition)
         except FileExistsError:
             raise
         except OSError as error:
@@ -347,7 +349,8 @@ class LogManager:
             (config["log.flush.start.offset.checkpoint.interval.ms"], self.checkpoint_log_starts),
             (config["producer.id.expiration.check.interval.ms"], self.expire_producers),
             (config["log.flush.scheduler.interval.ms"], self.flush_due),
-            (DELETE_INTERVAL_MS, self.delete_due),
+            (TIDY_INTERVAL_MS, self.delete_due),
+            (TIDY_INTERVAL_MS, self.save_new),
         ]
         return [(interval_ms, job) for interval_ms, job in jobs if interval_ms <= LONGEST_INTERVAL_MS]
 
@@ -401,6 +404,13 @@ class LogManager:
                 partition.recovery_point = max(partition.recovery_point, offset)
 
         self.submit(lambda: lookups.sync_files(directory, point, offsets), done)
+
+    def save_new(self) -> None:
+        """partition.metadata and the like of new partitions that nobody wrote to yet: a few at a time."""
+        some, self._unsaved = self._unsaved[:SAVED_A_TURN], self._unsaved[SAVED_A_TURN:]
+        for partition in some:
+            if self.partitions.get((partition.topic, partition.index)) is partition:
+                self._guard(partition.log_directory, partition.save_files)
 
     def flush_due(self) -> None:
         """flush.ms: what has been in memory for longer goes to the disk."""

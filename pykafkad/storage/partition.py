@@ -22,7 +22,7 @@ from pykafkad.hot.records import validate
 from pykafkad.hot.segment import Appended, FileRange, Segment
 from pykafkad.pure.leader_epochs import LeaderEpochs
 from pykafkad.pure.producer_state import ProducerState
-from pykafkad.storage import checkpoints, lookups, markers, snapshots, transaction_index
+from pykafkad.storage import checkpoints, lookups, markers, snapshots
 from pykafkad.storage.files import StorageError, partition_directory
 
 if TYPE_CHECKING:
@@ -41,11 +41,13 @@ class Partition:
     __slots__ = (
         "__weakref__",
         "_dirty",
+        "_unsaved",
         "active",
         "bases",
         "epochs",
         "high_watermark",
         "index",
+        "is_internal",
         "last_flush_ms",
         "last_stable_offset",
         "leader_epoch",
@@ -58,6 +60,7 @@ class Partition:
         "rules",
         "segments",
         "settings",
+        "stored_epochs",
         "topic",
         "topic_id",
         "verify_transactions",
@@ -70,6 +73,7 @@ class Partition:
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
+        self.is_internal = topic in INTERNAL_TOPICS
         self.name = partition_directory(topic, index)
         self.log_directory = log_directory
         self.settings = settings
@@ -82,11 +86,13 @@ class Partition:
         self.last_flush_ms = 0
         self.producers = ProducerState()
         self.epochs = LeaderEpochs()
+        self.stored_epochs: list[tuple[int, int]] | None = None  # what the file says; None: there is none
         self.segments: list[Segment] = []
         self.bases: list[int] = []  # of the segments, for the search by offset
         self.active: Segment
         self.waiters: list[Any] = []
         self._dirty = False
+        self._unsaved = True  # the small files beside the log may be missing or old
 
     @property
     def directory(self) -> str:
@@ -95,10 +101,6 @@ class Partition:
     @property
     def config(self) -> TopicConfig:
         return self.settings.config
-
-    @property
-    def is_internal(self) -> bool:
-        return self.topic in INTERNAL_TOPICS
 
     @property
     def min_insync_replicas(self) -> int:
@@ -211,6 +213,8 @@ class Partition:
         """Write what is queued; then, and only then, it may be read and acknowledged."""
         self._dirty = False
         try:
+            if self._unsaved:
+                self.save_files()
             self.active.write()
             if self.log_end_offset - self.recovery_point >= self.settings.flush_messages:
                 self.flush()
@@ -249,7 +253,6 @@ class Partition:
         """A new empty active segment."""
         settings = self.settings
         directory = self.directory
-        transaction_index.remove(directory, base_offset)
         segment = Segment(
             directory,
             base_offset,
@@ -285,13 +288,26 @@ class Partition:
         """Appends carry this epoch from now on; it begins where the log ends."""
         self.leader_epoch = leader_epoch
         if self.epochs.assign(leader_epoch, self.log_end_offset):
-            # Not synced here: the batches carry their epoch, so the file can be made anew from them, and the
-            # flush that lets recovery skip batches syncs it first.
-            checkpoints.write_epochs(self.directory, self.epochs.entries, sync=False)
+            self._unsaved = True
         if not self._dirty:
             self.high_watermark = self.log_end_offset  # the only replica has all there is
             self.producers.replicated_to(self.high_watermark)
             self.update_last_stable_offset()
+
+    def save_files(self) -> None:
+        """The small files that must be there before the first batch (of an epoch) is: topic id, leader epochs.
+
+        Not synced: the batches carry their epoch and the cluster's metadata the id, so both can be made anew, and
+        the flush that lets recovery skip batches syncs them.
+        """
+        directory = self.directory
+        if self.stored_epochs is None:
+            checkpoints.write_topic_id(directory, self.topic_id)
+        entries = self.epochs.entries
+        if entries != self.stored_epochs:
+            checkpoints.write_epochs(directory, entries, fresh=self.stored_epochs is None)
+            self.stored_epochs = list(entries)
+        self._unsaved = False
 
     def flush(self) -> None:
         """Everything written is on the disk when this returns; the recovery point says so."""
@@ -304,6 +320,7 @@ class Partition:
         disk."""
         if clean:
             self.active.write()
+            self.save_files()
             for segment in self.segments:
                 segment.seal()
             if self.settings.preallocate:

@@ -85,7 +85,9 @@ class Loader:
 
     def read_epochs(self) -> None:
         try:
-            self.partition.epochs = LeaderEpochs(checkpoints.read_epochs(self.directory))
+            entries = checkpoints.read_epochs(self.directory)
+            self.partition.epochs = LeaderEpochs(entries)
+            self.partition.stored_epochs = entries
         except (checkpoints.CheckpointError, ValueError) as error:
             log.warn(f"{error}; the leader epochs are read from the log")
             self.partition.epochs = LeaderEpochs()
@@ -104,6 +106,19 @@ class Loader:
                 segment.max_timestamp = -2  # looked up in the time index when somebody asks
             partition.segments.append(segment)
         partition.bases = bases
+        if not partition.epochs.entries and not self.epochs_damaged:
+            self.epochs_damaged = self.has_epochs()
+
+    def has_epochs(self) -> bool:
+        """Whether the log has leader epochs, so that an empty file of them is no history of it."""
+        for segment in self.partition.segments:
+            try:
+                header = next(segment.headers(), None)
+            except CorruptSegment:
+                return True
+            if header is not None:
+                return header.magic >= 2 and header.leader_epoch >= 0
+        return False
 
     def drop_stray_snapshots(self, names: list[str]) -> None:
         """Those that belong to no segment go, except the newest one if it lies beyond the last base
@@ -147,6 +162,9 @@ class Loader:
     def find_end(self) -> bool:
         """The last segment's end by its index; false when index and log do not fit together."""
         segment = self.partition.segments[-1]
+        if segment.size == 0:
+            self.load_producers(segment.base_offset)
+            return True
         try:
             position = segment.load_end()
         except (OverflowError, CorruptSegment):
@@ -271,10 +289,8 @@ class Loader:
         partition.log_start_offset = max(hints.log_start_offset, partition.bases[0])
         partition.recovery_point = log_end if hints.clean else min(hints.recovery_point, log_end)
         partition.high_watermark = min(max(hints.high_watermark, partition.log_start_offset), log_end)
-        changed = partition.epochs.truncate_from_end(log_end)
-        changed = partition.epochs.truncate_from_start(partition.log_start_offset) or changed
-        if changed or not hints.clean or self.epochs_damaged:
-            checkpoints.write_epochs(self.directory, partition.epochs.entries, sync=False)
+        partition.epochs.truncate_from_end(log_end)
+        partition.epochs.truncate_from_start(partition.log_start_offset)
         partition.producers.end_offset = log_end
         if not hints.clean:
             snapshots.write(self.directory, partition.producers)

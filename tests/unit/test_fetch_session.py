@@ -15,7 +15,9 @@ def follow(*keys: tuple[str, int]) -> list[Followed]:
     return [Followed(topic, index, 0, 1000) for topic, index in keys]
 
 
-def create(cache: FetchSessions, size: int = 1, *, privileged: bool = False, now_ms: int = 0) -> fs.Session | None:
+def create(
+    cache: FetchSessions, size: int = 1, *, privileged: bool = False, now_ms: int = 0
+) -> fs.Session | None:
     return cache.create(
         follow(*(("t", i) for i in range(size))), privileged=privileged, uses_topic_ids=False, now_ms=now_ms
     )

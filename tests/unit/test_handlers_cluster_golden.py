@@ -1,8 +1,9 @@
 """What a running 4.3.1 broker answered, request by request, and what we answer to the same bytes.
 
-tests/golden/metadata/answers.jsonl.gz was recorded from one broker, in order: Metadata, CreateTopics, DeleteTopics,
-DescribeCluster, DescribeTopicPartitions, ApiVersions, FindCoordinator, InitProducerId; good, bad and odd requests.
-Compared field by field, but for ids that are drawn, the order of answers that Kafka shuffles, and what is named here.
+tests/golden/metadata/answers.jsonl.gz was recorded from one broker, in order: Metadata, CreateTopics,
+DeleteTopics, DescribeCluster, DescribeTopicPartitions, ApiVersions, FindCoordinator, InitProducerId; good,
+bad and odd requests. Compared field by field, but for ids that are drawn, the order of answers that Kafka
+shuffles, and what is named here.
 """
 
 from __future__ import annotations

@@ -34,7 +34,8 @@ FOREVER_MS = 1 << 60
 BATCH = re.compile(
     rb"baseOffset: (\d+) lastOffset: (\d+) count: (\d+) baseSequence: (-?\d+) lastSequence: (-?\d+)"
     rb" producerId: (-?\d+) producerEpoch: (-?\d+) partitionLeaderEpoch: (-?\d+) isTransactional: (\w+)"
-    rb" isControl: (\w+) deleteHorizonMs: \S+ position: (\d+) (?:CreateTime|LogAppendTime): (-?\d+) size: (\d+)"
+    rb" isControl: (\w+) deleteHorizonMs: \S+ position: (\d+)"
+    rb" (?:CreateTime|LogAppendTime): (-?\d+) size: (\d+)"
 )
 RECORD = re.compile(
     rb"\| offset: (\d+) (?:CreateTime|LogAppendTime): (-?\d+) keySize: (-?\d+) valueSize: (-?\d+)"
@@ -48,8 +49,8 @@ PARTITIONS = [
         "plain": "append-time-0 empty-0 one-record-0 plain-0 plain-1",
         "codecs": "broker-gzip-append-time-0 broker-uncompressed-0 broker-zstd-0 codec-gzip-0 codec-lz4-0"
         " codec-none-0 codec-snappy-0 codec-zstd-0 mixed-0",
-        "transactions": "__consumer_offsets-0 __consumer_offsets-1 __transaction_state-0 __transaction_state-1"
-        " txn-0 txn-1 txn-open-0",
+        "transactions": "__consumer_offsets-0 __consumer_offsets-1 __transaction_state-0"
+        " __transaction_state-1 txn-0 txn-1 txn-open-0",
         "idempotent": "idem-0 interleaved-0",
         "compacted": "__transaction_state-0 __transaction_state-1 compact-delete-0 compact-drop-tombstones-0"
         " compact-gzip-0 compact-keep-tombstones-0 compact-not-cleaned-0 compact-txn-0",
@@ -146,7 +147,8 @@ def as_text(record: records.Record) -> bytes:
 
 @pytest.mark.parametrize("name", [name for name in PARTITIONS if not name.startswith("unclean-before")])
 def test_a_clean_open_and_close_changes_no_file(logs: Path, name: str, tmp_path: Path) -> None:
-    """Except for what Kafka drops as well: snapshots of no segment or of the log's start, epochs in which nothing was written."""
+    """Except for what Kafka drops as well: snapshots of no segment or of the log's start, and epochs in which
+    nothing was written."""
     partition = opened(logs, name, tmp_path)
     partition.close()
     directory, leaf = name.split("/")
@@ -184,8 +186,8 @@ def test_recovery_leaves_the_files_that_kafkas_recovery_left(logs: Path, leaf: s
     [
         "plain/plain-0", "plain/plain-1", "plain/one-record-0", "codecs/codec-gzip-0", "codecs/codec-none-0",
         "codecs/codec-zstd-0", "codecs/mixed-0", "idempotent/idem-0", "idempotent/interleaved-0",
-        "transactions/txn-0", "transactions/txn-1", "transactions/txn-open-0", "compacted/compact-not-cleaned-0",
-        "unclean-after-recovery/unclean-txn-0",
+        "transactions/txn-0", "transactions/txn-1", "transactions/txn-open-0",
+        "compacted/compact-not-cleaned-0", "unclean-after-recovery/unclean-txn-0",
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("appends_a_commit", [1, 7, 1000])

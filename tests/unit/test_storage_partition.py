@@ -100,8 +100,20 @@ def test_segments_roll_by_size_within_one_pass(tmp_path: Path) -> None:
     assert partition.bases == list(range(0, 20, 4))
     assert values(read_all(partition)) == [b"v%d" % each for each in range(20)]
     assert files(partition, ".snapshot") == [f"{base:020d}.snapshot" for base in range(4, 20, 4)]
-    sizes = [os.stat(f"{partition.directory}/{base:020d}.index").st_size for base in partition.bases]
-    assert sizes == [0, 0, 0, 0, 10 << 20]
+
+
+def test_indexes_are_preallocated_while_they_grow_and_cut_afterwards(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, segment_bytes=1000, index_interval_bytes=100)
+
+    def sizes(kind: str) -> list[int]:
+        return [os.stat(f"{partition.directory}/{base:020d}.{kind}").st_size for base in partition.bases]
+
+    append(partition, *(batch(b"v%02d" % each, timestamp=NOW_MS + each) for each in range(20)))
+    assert partition.bases == [0, 13]
+    assert sizes("index") == [6 * 8, 10 << 20]
+    assert sizes("timeindex") == [6 * 12, (10 << 20) // 12 * 12]
+    partition.close()
+    assert sizes("index") == [6 * 8, 3 * 8]
 
 
 def test_segments_roll_by_time(tmp_path: Path) -> None:

@@ -1,0 +1,281 @@
+"""Listeners: what they bind, whom they admit, and whom they show the door."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from reactor_kit import Loop, echo, frame
+
+from pykafkad.config import BrokerConfig
+from pykafkad.config_def import ConfigError
+from pykafkad.errors import StartupError
+from pykafkad.net.listeners import Listeners
+from pykafkad.net.loop import reactor_module
+
+TWO = {
+    "listeners": "CLIENTS://127.0.0.1:0,BROKERS://127.0.0.1:0",
+    "listener.security.protocol.map": "CLIENTS:PLAINTEXT,BROKERS:PLAINTEXT",
+    "inter.broker.listener.name": "BROKERS",
+}
+
+
+class Door:
+    """Listeners on a loop, and clients that knock."""
+
+    def __init__(self, config: dict[str, str]) -> None:
+        self.loop = Loop(reactor_module(), echo)
+        self.clients: list[socket.socket] = []
+        self.listeners = Listeners(BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0", **config}))
+        self.loop.on_close = self.listeners.closed
+
+    def open(self) -> Door:
+        self.listeners.bind()
+        self.listeners.listen(self.loop.reactor)
+        return self
+
+    def knock(self, name: str = "PLAINTEXT", host: str = "127.0.0.1") -> socket.socket:
+        port = next(e.port for e in self.listeners.endpoints if e.name == name)
+        client = socket.create_connection((host, port))
+        client.setblocking(False)
+        self.clients.append(client)
+        self.loop.turn(10)
+        return client
+
+    def leave(self, client: socket.socket) -> None:
+        client.close()
+        self.loop.turn(10)
+
+    def is_shown_out(self, client: socket.socket) -> bool:
+        try:
+            return client.recv(1) == b""
+        except BlockingIOError:
+            return False
+
+    @property
+    def inside(self) -> int:
+        assert sum(self.listeners.counts.values()) == len(self.loop.reactor.connections)
+        return len(self.loop.reactor.connections)
+
+    def shut(self) -> None:
+        self.listeners.close()
+        self.loop.close()
+        for client in self.clients:
+            client.close()
+
+
+Opener = Callable[[dict[str, str]], Door]
+
+
+@pytest.fixture
+def door() -> Iterator[Opener]:
+    doors: list[Door] = []
+
+    def opened(config: dict[str, str]) -> Door:
+        doors.append(Door(config))
+        return doors[-1].open()
+
+    yield opened
+    for each in doors:
+        each.shut()
+
+
+# -- what is bound
+
+
+def test_a_port_of_the_systems_choice_is_filled_in_and_advertised(door: Opener) -> None:
+    listeners = door({}).listeners
+    assert listeners.endpoints[0].port > 0 and listeners.advertised == listeners.endpoints
+
+
+def test_what_is_advertised_may_differ(door: Opener) -> None:
+    listeners = door({"advertised.listeners": "PLAINTEXT://kafka.example:1234"}).listeners
+    assert [str(endpoint) for endpoint in listeners.advertised] == ["PLAINTEXT://kafka.example:1234"]
+
+
+def test_a_wildcard_listens_everywhere_and_advertises_this_machine(door: Opener) -> None:
+    here = door({"listeners": "PLAINTEXT://:0"})
+    assert here.listeners.advertised[0].host == socket.getfqdn()
+    hosts = ["127.0.0.1", "::1"] if socket.has_dualstack_ipv6() else ["127.0.0.1"]
+    for host in hosts:
+        here.knock(host=host)
+    assert here.inside == len(hosts)
+
+
+def test_a_host_name_is_looked_up(door: Opener) -> None:
+    here = door({"listeners": "PLAINTEXT://localhost:0"})
+    assert here.listeners.advertised[0].host == "localhost"
+    here.knock(host="localhost")
+    assert here.inside == 1
+
+
+def test_nobody_can_connect_between_bind_and_listen() -> None:
+    early = Door({})
+    early.listeners.bind()
+    with pytest.raises(ConnectionRefusedError):
+        early.knock()
+    early.listeners.listen(early.loop.reactor)
+    early.knock()
+    assert early.inside == 1
+    early.shut()
+
+
+def test_a_taken_port_is_one_clear_line_and_frees_the_others() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port, other = taken.getsockname()[1], free.getsockname()[1]
+        free.close()
+        listeners = f"CLIENTS://127.0.0.1:{other},BROKERS://127.0.0.1:{port}"
+        refused = Door({**TWO, "listeners": listeners})
+        line = rf"Listener BROKERS://127\.0\.0\.1:{port} cannot be bound: Address already in use"
+        with pytest.raises(StartupError, match=f"^{line}$"):
+            refused.listeners.bind()
+        socket.create_server(("127.0.0.1", other)).close()
+        refused.shut()
+
+
+def test_an_unknown_host_is_one_clear_line() -> None:
+    refused = Door({"listeners": "PLAINTEXT://no.such.host.invalid:0"})
+    with pytest.raises(
+        StartupError, match=r"Listener PLAINTEXT://no\.such\.host\.invalid:0 cannot be bound: "
+    ):
+        refused.listeners.bind()
+    refused.shut()
+
+
+def test_closing_frees_the_port_and_keeps_connections(door: Opener) -> None:
+    here = door({})
+    peer = here.loop.join(here.knock())
+    here.listeners.close()
+    with pytest.raises(ConnectionRefusedError):
+        here.knock()
+    peer.send(b"still here")
+    assert peer.bodies(1) == [b"still here"]
+
+
+# -- who is admitted
+
+
+def test_at_max_connections_others_wait_until_one_leaves(door: Opener) -> None:
+    here = door({"max.connections": "2"})
+    clients = [here.knock() for _ in range(4)]
+    assert here.inside == 2 and not any(map(here.is_shown_out, clients))
+    here.leave(clients[0])
+    assert here.inside == 2
+    clients[3].send(frame(b"waiting"))
+    here.leave(clients[1])
+    here.leave(clients[2])
+    assert here.inside == 1
+    here.loop.turn(3)
+    assert clients[3].recv(100) == frame(b"waiting")
+
+
+def test_max_connections_of_one_listener(door: Opener) -> None:
+    here = door({**TWO, "listener.name.clients.max.connections": "1"})
+    for _ in range(3):
+        here.knock("CLIENTS")
+        here.knock("BROKERS")
+    assert here.listeners.counts == {"CLIENTS": 1, "BROKERS": 3} and here.inside == 4
+
+
+def test_a_nonsensical_bound_of_one_listener_is_a_config_error() -> None:
+    with pytest.raises(ConfigError):
+        Door({"listener.name.plaintext.max.connections": "many"})
+
+
+def test_the_inter_broker_listener_goes_on_and_the_longest_idle_client_gives_way(door: Opener) -> None:
+    here = door({**TWO, "max.connections": "2"})
+    first = here.knock("CLIENTS")
+    here.loop.clock.advance(10)
+    second = here.knock("CLIENTS")
+    here.loop.clock.advance(10)
+    first.send(frame(b"active"))
+    here.loop.turn(3)
+    broker = here.knock("BROKERS")
+    assert here.is_shown_out(second) and not here.is_shown_out(broker)
+    assert here.listeners.counts == {"CLIENTS": 1, "BROKERS": 1} and here.inside == 2
+
+
+def test_one_address_has_its_share_only(door: Opener) -> None:
+    here = door({"listeners": "PLAINTEXT://0.0.0.0:0", "max.connections.per.ip": "2"})
+    clients = [here.knock() for _ in range(3)]
+    assert here.inside == 2 and [here.is_shown_out(c) for c in clients] == [False, False, True]
+    here.leave(clients[0])
+    here.knock()
+    assert here.inside == 2
+    assert not here.loop.closed[1:], "one that was never admitted is never told to have left"
+
+
+def test_shares_of_single_addresses_and_hosts(door: Opener) -> None:
+    here = door({"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "localhost:3,10.0.0.1:7"})
+    for _ in range(5):
+        here.knock()
+    assert here.inside in (0, 3)  # 0 where localhost is ::1 first
+    there = door({"max.connections.per.ip.overrides": "127.0.0.1:1"})
+    there.knock()
+    there.knock()
+    assert there.inside == 1
+
+
+# -- who idles
+
+
+def idle(here: Door, ms: int) -> None:
+    here.loop.clock.advance(ms)
+    here.loop.turn(3)
+
+
+def test_who_idles_too_long_is_closed_and_who_does_not_is_not(door: Opener) -> None:
+    here = door({"connections.max.idle.ms": "60000"})
+    quiet, busy = here.knock(), here.loop.join(here.knock())
+    for _ in range(11):
+        idle(here, 5000)
+        busy.send(b"x")
+        busy.bodies(1)
+    assert here.inside == 2
+    idle(here, 6000)
+    idle(here, 3000)
+    assert here.inside == 1 and here.is_shown_out(quiet)
+    assert here.loop.reasons == ["idle for 61000 ms (connections.max.idle.ms)"]
+    idle(here, 64_000)
+    assert here.inside == 0
+
+
+def test_a_peer_that_takes_nothing_of_its_answers_idles(door: Opener) -> None:
+    here = door({"connections.max.idle.ms": "60000"})
+    client = here.knock()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    request = frame(bytes(1_000_000))
+    for _ in range(40):
+        try:
+            while request:
+                request = request[client.send(request) :]
+            request = frame(bytes(1_000_000))
+        except BlockingIOError:
+            here.loop.turn()
+    here.loop.turn(50)
+    idle(here, 65_000)
+    idle(here, 5_000)
+    assert here.inside == 0
+
+
+def test_without_a_bound_nobody_idles_too_long(door: Opener) -> None:
+    here = door({"connections.max.idle.ms": "-1"})
+    here.knock()
+    idle(here, 2**40)
+    assert here.inside == 1
+
+
+def test_options_of_the_sockets(door: Opener) -> None:
+    here = door({"socket.receive.buffer.bytes": "20000", "socket.send.buffer.bytes": "30000"})
+    here.knock()
+    connection: Any = next(iter(here.loop.reactor.connections))
+    with socket.socket(fileno=connection.fd) as sock:
+        try:
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (20_000, 40_000)
+            assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in (30_000, 60_000)
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+        finally:
+            sock.detach()

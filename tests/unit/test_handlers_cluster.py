@@ -1,0 +1,290 @@
+"""Handlers of the cluster's APIs where recorded answers do not reach: waiting, listeners, refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from metadata_fakes import FakeContext, Later, call, creatable, create, open_broker
+
+from pykafkad import errors, handlers
+from pykafkad import messages as m
+from pykafkad.cluster import topic_names
+from pykafkad.config_listeners import Endpoint
+from pykafkad.handlers import (
+    api_versions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_topic_partitions,
+    find_coordinator,
+    init_producer_id,
+    metadata,
+)
+
+OURS = (
+    api_versions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_topic_partitions,
+    find_coordinator,
+    init_producer_id,
+    metadata,
+)
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Any:
+    return open_broker(tmp_path)
+
+
+def named(name: str | None, topic_id: bytes = bytes(16)) -> Any:
+    return m.MetadataRequest.MetadataRequestTopic(name=name, topic_id=topic_id)
+
+
+# -- ApiVersions
+
+
+def test_the_list_is_what_the_handlers_declare(broker: Any) -> None:
+    answer = call(broker, api_versions, 4, client_software_name="test", client_software_version="1.0")
+    rows = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
+    assert rows == {module.API_KEY: module.VERSIONS for module in handlers.served().values()}
+    assert list(rows) == sorted(rows)
+
+
+def test_versions_are_those_of_the_running_kafka() -> None:
+    """What a 4.3.1 broker lists; InitProducerId 6 is in its schemas and is not served."""
+    assert {module.API_KEY: module.VERSIONS for module in OURS} == {
+        3: (0, 13),
+        10: (0, 6),
+        18: (0, 4),
+        19: (2, 7),
+        20: (1, 6),
+        22: (0, 5),
+        60: (0, 2),
+        75: (0, 0),
+    }
+
+
+def test_an_unserved_version_is_refused_in_the_oldest_layout() -> None:
+    frame = bytes(handlers.api_versions_refusal(77))
+    assert frame[:8].hex() == "00000010" + "0000004d"
+    answer = m.ApiVersionsResponse.decode(frame, 0, 8)
+    assert answer.error_code == errors.UNSUPPORTED_VERSION
+    assert [(row.api_key, row.min_version, row.max_version) for row in answer.api_keys] == [(18, 0, 4)]
+
+
+def test_the_features_epoch_grows_with_the_metadata(broker: Any) -> None:
+    fields = {"client_software_name": "test", "client_software_version": "1"}
+    before = call(broker, api_versions, 3, **fields).finalized_features_epoch
+    create(broker, creatable("orders"))
+    assert call(broker, api_versions, 3, **fields).finalized_features_epoch == before + 2
+
+
+# -- Metadata
+
+
+def test_existing_topics_come_first_then_bad_names_then_those_under_way(broker: Any) -> None:
+    create(broker, creatable("orders"), creatable("bills"))
+    asked = [named("new"), named("bills"), named("b/d"), named("orders")]
+    answer = call(broker, metadata, 12, topics=asked)
+    assert [(topic.name, topic.error_code) for topic in answer.topics] == [
+        ("bills", 0),
+        ("orders", 0),
+        ("b/d", errors.INVALID_TOPIC_EXCEPTION),
+        ("new", errors.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+    assert "new" in broker.image.topics
+
+
+@pytest.mark.parametrize(("version", "expected"), [(0, ["orders"]), (1, [])])
+def test_an_empty_list_means_all_in_version_0_alone(broker: Any, version: int, expected: list[str]) -> None:
+    create(broker, creatable("orders"))
+    answer = call(broker, metadata, version, topics=[])
+    assert [topic.name for topic in answer.topics] == expected
+
+
+def test_nothing_is_created_where_the_broker_or_the_client_forbids_it(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path, auto_create_topics_enable="false")
+    call(broker, metadata, 4, topics=[named("one")], allow_auto_topic_creation=True)
+    assert not broker.image.topics
+    broker.controller.stop()
+    broker = open_broker(tmp_path)
+    call(broker, metadata, 4, topics=[named("one")], allow_auto_topic_creation=False)
+    assert not broker.image.topics
+
+
+def test_a_partition_without_leader_says_so(broker: Any) -> None:
+    create(broker, creatable("orders", 2))
+    topic = broker.image.topics["orders"]
+    call(broker, metadata, 12, topics=[named("orders")])  # what is remembered of it must not be shown again
+    broker.log.append([(m.PartitionChangeRecord(partition_id=1, topic_id=topic.id, leader=-1), 2)])
+    answer = call(broker, metadata, 12, topics=[named("orders")])
+    assert [(item.error_code, item.leader_id, item.leader_epoch) for item in answer.topics[0].partitions] == [
+        (0, 1, 0),
+        (errors.LEADER_NOT_AVAILABLE, -1, 1),
+    ]
+
+
+def test_a_broker_is_named_as_the_listener_reaches_it(tmp_path: Path, monkeypatch: Any) -> None:
+    broker = open_broker(tmp_path)
+    endpoints = [Endpoint("IN", "PLAINTEXT", "10.0.0.1", 9092), Endpoint("OUT", "SSL", "example.org", 443)]
+    broker.controller.take_over(endpoints, [b"\x11" * 16], "rack-7")
+    for listener, host, port in (("IN", "10.0.0.1", 9092), ("OUT", "example.org", 443)):
+        context: Any = FakeContext(9, listener)
+        (found,) = metadata.handle(broker, m.MetadataRequest(topics=[]), context).brokers
+        assert (found.host, found.port, found.rack) == (host, port, "rack-7")
+    assert [point.security_protocol for point in broker.image.brokers[1].endpoints.values()] == [0, 1]
+
+
+# -- DescribeCluster
+
+
+def test_fenced_brokers_are_shown_on_demand(broker: Any) -> None:
+    record = m.BrokerRegistrationChangeRecord(
+        broker_id=1, broker_epoch=broker.controller.broker_epoch, fenced=1
+    )
+    broker.log.append([(record, 0)])
+    assert call(broker, describe_cluster, 2).brokers == []
+    (found,) = call(broker, describe_cluster, 2, include_fenced_brokers=True).brokers
+    assert found.is_fenced
+
+
+# -- DescribeTopicPartitions
+
+
+def test_pages_put_together_are_the_whole(broker: Any) -> None:
+    create(broker, creatable("a", 3), creatable("b", 5), creatable("c", 1))
+    seen = []
+    cursor = None
+    for _ in range(20):
+        fields = {"response_partition_limit": 2, "cursor": cursor}
+        answer = call(broker, describe_topic_partitions, 0, **fields)
+        seen += [(topic.name, item.partition_index) for topic in answer.topics for item in topic.partitions]
+        if answer.next_cursor is None:
+            break
+        cursor = m.DescribeTopicPartitionsRequest.Cursor(
+            topic_name=answer.next_cursor.topic_name, partition_index=answer.next_cursor.partition_index
+        )
+    assert seen == [(name, index) for name, count in (("a", 3), ("b", 5), ("c", 1)) for index in range(count)]
+
+
+def test_the_brokers_bound_on_a_page_counts(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path, max_request_partition_size_limit="4")
+    create(broker, creatable("a", 9))
+    answer = call(broker, describe_topic_partitions, 0, response_partition_limit=100)
+    assert len(answer.topics[0].partitions) == 4 and answer.next_cursor.partition_index == 4
+
+
+# -- CreateTopics and DeleteTopics
+
+
+def test_a_creation_is_answered_when_it_is_durable(tmp_path: Path) -> None:
+    later = Later()
+    broker = open_broker(tmp_path, later)
+    context: Any = FakeContext(7)
+    request = m.CreateTopicsRequest(topics=[creatable("orders")], timeout_ms=1000)
+    assert create_topics.handle(broker, request, context) is context
+    assert context.answers == []
+    later.all()
+    (answer,) = context.answers
+    assert answer.topics[0].topic_id == broker.image.topics["orders"].id
+
+
+def test_a_deletion_is_answered_when_it_is_durable(tmp_path: Path) -> None:
+    later = Later()
+    broker = open_broker(tmp_path, later)
+    create(broker, creatable("orders"))
+    later.all()
+    context: Any = FakeContext(5)
+    request = m.DeleteTopicsRequest(topic_names=["orders", "nope"], timeout_ms=1000)
+    assert delete_topics.handle(broker, request, context) is context
+    assert context.answers == [] and "orders" in broker.image.topics
+    later.all()
+    (answer,) = context.answers
+    assert [(each.name, each.error_code) for each in answer.responses] == [
+        ("orders", 0),
+        ("nope", errors.UNKNOWN_TOPIC_OR_PARTITION),
+    ]
+    assert not broker.image.topics and not broker.storage.partitions
+
+
+def test_a_metadata_log_that_cannot_be_written_is_a_storage_error(broker: Any, monkeypatch: Any) -> None:
+    create(broker, creatable("orders"))
+
+    def full(fd: int, data: bytes, offset: int) -> int:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr("os.pwrite", full)
+    answer = call(broker, create_topics, 7, topics=[creatable("bills")], timeout_ms=1000)
+    assert answer.topics[0].error_code == errors.KAFKA_STORAGE_ERROR
+    answer = call(broker, delete_topics, 5, topic_names=["orders"], timeout_ms=1000)
+    assert answer.responses[0].error_code == errors.KAFKA_STORAGE_ERROR
+    assert "orders" in broker.image.topics
+
+
+@pytest.mark.parametrize(
+    ("version", "code"), [(2, errors.INVALID_REQUEST), (3, errors.TOPIC_DELETION_DISABLED)]
+)
+def test_deletion_may_be_disabled(tmp_path: Path, version: int, code: int) -> None:
+    broker = open_broker(tmp_path, delete_topic_enable="false")
+    create(broker, creatable("orders"))
+    answer = call(broker, delete_topics, version, topic_names=["orders", "orders"], timeout_ms=1000)
+    assert [(each.name, each.error_code) for each in answer.responses] == [("orders", code)] * 2
+    assert "orders" in broker.image.topics
+
+
+# -- FindCoordinator
+
+
+@pytest.mark.parametrize(("key_type", "what"), [(1, "transactions"), (2, "share groups")])
+def test_coordinators_that_are_not_served_are_refused_in_words(broker: Any, key_type: int, what: str) -> None:
+    answer = call(broker, find_coordinator, 6, coordinator_keys=["a", "b"], key_type=key_type)
+    for found in answer.coordinators:
+        assert found.error_code == errors.INVALID_REQUEST
+        assert found.error_message.startswith(f"This broker does not serve {what}")
+    assert not broker.image.topics
+
+
+def test_the_first_request_makes_the_offsets_topic_and_is_answered_then(tmp_path: Path) -> None:
+    later = Later()
+    broker = open_broker(tmp_path, later)
+    contexts: list[Any] = [FakeContext(2), FakeContext(4)]
+    find_coordinator.handle(broker, m.FindCoordinatorRequest(key="g"), contexts[0])
+    find_coordinator.handle(broker, m.FindCoordinatorRequest(coordinator_keys=["g", "h"]), contexts[1])
+    assert contexts[0].answers == contexts[1].answers == []
+    later.all()
+    assert len(broker.image.topics[topic_names.CONSUMER_OFFSETS].partitions) == 50
+    assert (contexts[0].answers[0].node_id, contexts[0].answers[0].port) == (1, 9092)
+    assert [(found.key, found.node_id) for found in contexts[1].answers[0].coordinators] == [
+        ("g", 1),
+        ("h", 1),
+    ]
+
+
+def test_an_offsets_topic_that_cannot_be_made_is_no_coordinator(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path, offsets_topic_replication_factor="3")
+    answer = call(broker, find_coordinator, 3, key="g")
+    assert (answer.error_code, answer.node_id) == (errors.COORDINATOR_NOT_AVAILABLE, -1)
+    assert answer.error_message == "The coordinator is not available."
+    answer = call(broker, find_coordinator, 4, coordinator_keys=["g"])
+    assert answer.coordinators[0].error_message == ""
+
+
+# -- InitProducerId
+
+
+def test_a_transactional_id_is_refused(broker: Any) -> None:
+    for transactional_id in ("t", ""):
+        fields = {"transactional_id": transactional_id, "transaction_timeout_ms": 1}
+        answer = call(broker, init_producer_id, 5, **fields)
+        assert (answer.error_code, answer.producer_id, answer.producer_epoch) == (42, -1, -1)
+
+
+def test_an_idempotent_producer_gets_a_new_id_every_time(broker: Any) -> None:
+    fields = {"transactional_id": None, "transaction_timeout_ms": 1}
+    assert [call(broker, init_producer_id, 4, **fields).producer_id for _ in range(3)] == [0, 1, 2]
+    answer = call(broker, init_producer_id, 4, **fields, producer_id=1, producer_epoch=0)
+    assert (answer.producer_id, answer.producer_epoch) == (3, 0)

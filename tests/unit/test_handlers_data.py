@@ -1,0 +1,336 @@
+"""Produce, Fetch, ListOffsets and OffsetForLeaderEpoch through the dispatcher, on real logs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from data_kit import NOW_MS, Desk, batch, fetch, produce, values_of
+
+from pykafkad import errors, messages
+
+P, F = 9, 12  # versions by name, flexible; ids from 13 on
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(tmp_path)
+
+
+def produced(answer: Any) -> Any:
+    return answer.responses[0].partition_responses[0]
+
+
+def fetched(answer: Any) -> Any:
+    return answer.responses[0].partitions[0]
+
+
+def put(desk: Desk, *values: bytes, topic: str = "t", index: int = 0, **fields: Any) -> Any:
+    return produced(desk.ask(produce(topic, index, batch(*values, **fields)), P))
+
+
+# -- produce
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_every_version_of_produce_stores_and_says_where(desk: Desk, version: int):
+    topic_id = desk.create("t")
+    for base in (0, 2):
+        answer = produced(desk.ask(produce("t", 0, batch(b"a", b"b"), topic_id=topic_id), version))
+        assert (answer.error_code, answer.base_offset) == (0, base)
+    assert desk.storage.get("t", 0).high_watermark == 4
+
+
+def test_versions_0_to_2_of_produce_are_listed_but_end_the_connection(desk: Desk):
+    frame = bytearray(b"\0\0\0\x1a" + b"\0\0" + b"\0\2" + b"\0\0\0\1" + b"\0\1c" + bytes(15))
+    assert desk.dispatcher.on_frame(desk.connection, frame, 4, len(frame)) is None
+    assert "Produce version 2" in desk.connection.closed
+
+
+def test_nothing_is_acknowledged_or_readable_before_the_end_of_the_pass(desk: Desk):
+    desk.create("t")
+    given = desk.send(produce("t", 0, batch(b"a")), P)
+    assert values_of(fetched(desk.answer_of(desk.send(fetch("t", {}), F), "FetchRequest", F))) == []
+    assert os.path.getsize(f"{desk.storage.get('t', 0).directory}/{0:020d}.log") == 0
+    desk.end_pass()
+    assert produced(desk.answer_of(given, "ProduceRequest", P)).base_offset == 0
+    assert values_of(fetched(desk.ask(fetch("t", {}), F))) == [b"a"]
+
+
+def test_a_write_that_fails_changes_the_answers_that_depend_on_it(desk: Desk, monkeypatch: Any):
+    desk.create("t")
+    given = [desk.send(produce("t", 0, batch(b"a")), P) for _ in range(2)]
+    partition = desk.storage.get("t", 0)
+
+    class Full:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(active, name)
+
+        def write(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    active = partition.active
+    partition.active = Full()
+    desk.storage.on_all_failed = lambda: None
+    desk.end_pass()
+    for each in given:
+        answer = produced(desk.answer_of(each, "ProduceRequest", P))
+        assert (answer.error_code, answer.base_offset) == (errors.KAFKA_STORAGE_ERROR, -1)
+    assert put(desk, b"b").error_code == errors.KAFKA_STORAGE_ERROR
+
+
+def test_acks_0_is_not_answered_and_a_failure_ends_the_connection(desk: Desk):
+    desk.create("t")
+    assert desk.send(produce("t", 0, batch(b"a"), acks=0), P) is None
+    desk.end_pass()
+    assert desk.connection.closed is None and desk.storage.get("t", 0).high_watermark == 1
+    assert desk.send(produce("missing", 0, batch(b"a"), acks=0), P) is None
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in desk.connection.closed
+
+
+@pytest.mark.parametrize(
+    ("request_", "code"),
+    [
+        (produce("missing", 0, batch(b"a")), errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (produce("t", 7, batch(b"a")), errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (produce("t", -1, batch(b"a")), errors.UNKNOWN_TOPIC_OR_PARTITION),
+        (produce("t", 0, batch(b"a"), acks=2), errors.INVALID_REQUIRED_ACKS),
+        (produce("t", 0, b""), errors.INVALID_RECORD),
+        (produce("t", 0, batch(b"a") + batch(b"b")), errors.INVALID_RECORD),
+        (produce("t", 0, batch(b"a")[:-1] + b"x"), errors.CORRUPT_MESSAGE),
+        (produce("t", 0, batch(b"x" * 1_100_000)), errors.MESSAGE_TOO_LARGE),
+        (produce("t", 0, batch(b"a", timestamp=NOW_MS + 3_700_000)), errors.INVALID_TIMESTAMP),
+    ],
+)
+def test_a_bad_produce_is_refused_and_stores_nothing(desk: Desk, request_: Any, code: int):
+    desk.create("t")
+    answer = produced(desk.ask(request_, P))
+    assert (answer.error_code, answer.base_offset) == (code, -1)
+    assert desk.storage.get("t", 0).log_end_offset == 0
+
+
+def test_an_unknown_topic_id(desk: Desk):
+    desk.create("t")
+    assert produced(desk.ask(produce("", 0, batch(b"a"), topic_id=b"x" * 16), 13)).error_code == 100
+
+
+def test_too_few_replicas_for_acks_all_only(desk: Desk):
+    desk.create("t", min_insync_replicas="2")
+    assert produced(desk.ask(produce("t", 0, batch(b"a"), -1), P)).error_code == errors.NOT_ENOUGH_REPLICAS
+    assert produced(desk.ask(produce("t", 0, batch(b"a"), 1), P)).error_code == 0
+
+
+def test_internal_topics_are_for_the_admin_client(desk: Desk):
+    desk.create("__consumer_offsets")
+    request = produce("__consumer_offsets", 0, batch(b"a"))
+    assert produced(desk.ask(request, P)).error_code == errors.INVALID_TOPIC_EXCEPTION
+
+
+def test_an_idempotent_duplicate_answers_the_first_offset(desk: Desk):
+    desk.create("t")
+    fields = {"producer_id": 7, "producer_epoch": 0}
+    assert put(desk, b"a", **fields, base_sequence=0).base_offset == 0
+    assert put(desk, b"b", **fields, base_sequence=1).base_offset == 1
+    assert put(desk, b"a", **fields, base_sequence=0).base_offset == 0
+    assert put(desk, b"d", **fields, base_sequence=3).error_code == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert desk.storage.get("t", 0).high_watermark == 2
+
+
+# -- fetch
+
+
+@pytest.mark.parametrize("version", range(4, 19))
+def test_every_version_of_fetch_reads(desk: Desk, version: int):
+    topic_id = desk.create("t")
+    put(desk, b"a", b"b")
+    put(desk, b"c")
+    answer = fetched(desk.ask(fetch("t", {"fetch_offset": 2}, topic_id=topic_id), version))
+    assert (answer.error_code, answer.high_watermark, values_of(answer)) == (0, 3, [b"c"])
+
+
+def test_a_fetch_waits_for_data_and_for_no_longer_than_asked(desk: Desk):
+    desk.create("t")
+    given = desk.send(fetch("t", {}, max_wait_ms=500), F)
+    desk.end_pass()
+    assert given.parts is None
+    put(desk, b"a")
+    assert values_of(fetched(desk.answer_of(given, "FetchRequest", F))) == [b"a"]
+    given = desk.send(fetch("t", {"fetch_offset": 1}, max_wait_ms=500), F)
+    desk.end_pass()
+    desk.advance(499)
+    assert given.parts is None
+    desk.advance(1)
+    assert values_of(fetched(desk.answer_of(given, "FetchRequest", F))) == []
+
+
+def test_a_fetch_waits_until_there_are_min_bytes(desk: Desk):
+    desk.create("t")
+    size = len(batch(b"a"))
+    given = desk.send(fetch("t", {}, max_wait_ms=500, min_bytes=2 * size), F)
+    put(desk, b"a")
+    assert given.parts is None
+    put(desk, b"b")
+    assert values_of(fetched(desk.answer_of(given, "FetchRequest", F))) == [b"a", b"b"]
+
+
+def test_a_closed_connection_leaves_no_waiting_fetch(desk: Desk):
+    desk.create("t")
+    desk.send(fetch("t", {}, max_wait_ms=500), F)
+    assert desk.waiting.count == 1
+    desk.forget_waiters(desk.connection)
+    assert desk.waiting.count == 0 and desk.storage.get("t", 0).waiters == []
+
+
+def test_a_deleted_topic_ends_the_wait(desk: Desk):
+    desk.create("t")
+    given = desk.send(fetch("t", {}, max_wait_ms=500), F)
+    del desk.image.topics["t"]
+    desk.storage.delete("t", 0)
+    desk.end_pass()
+    answer = fetched(desk.answer_of(given, "FetchRequest", F))
+    assert answer.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ({"fetch_offset": 4}, errors.OFFSET_OUT_OF_RANGE),
+        ({"fetch_offset": -1}, errors.OFFSET_OUT_OF_RANGE),
+        ({"partition": 3}, errors.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"current_leader_epoch": 5}, errors.UNKNOWN_LEADER_EPOCH),
+        ({"fetch_offset": 3}, 0),
+    ],
+)
+def test_errors_of_fetch(desk: Desk, asked: dict[str, Any], code: int):
+    desk.create("t")
+    put(desk, b"a", b"b", b"c")
+    answer = fetched(desk.ask(fetch("t", asked, max_wait_ms=0), F))
+    assert answer.error_code == code
+    assert code == 0 or answer.high_watermark == -1
+
+
+def test_an_older_leader_epoch_is_fenced(desk: Desk):
+    desk.create("t")
+    desk.storage.get("t", 0).become_leader(2)
+    answer = fetched(desk.ask(fetch("t", {"current_leader_epoch": 1}), F))
+    assert answer.error_code == errors.FENCED_LEADER_EPOCH
+
+
+def test_a_history_that_parts_is_told(desk: Desk):
+    desk.create("t")
+    put(desk, b"a")
+    desk.storage.get("t", 0).become_leader(3)
+    put(desk, b"b")
+    answer = fetched(desk.ask(fetch("t", {"fetch_offset": 2, "last_fetched_epoch": 2}), F))
+    assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 1)
+    assert values_of(answer) == []
+
+
+def test_the_first_batch_comes_whole_and_the_answer_keeps_to_its_limit(desk: Desk):
+    desk.create("t", 2)
+    for index in (0, 1):
+        put(desk, b"x" * 500, index=index)
+        put(desk, b"y" * 500, index=index)
+    size = len(batch(b"x" * 500))
+    answer = desk.ask(fetch("t", {"partition_max_bytes": 1}, {"partition": 1, "partition_max_bytes": 1}), F)
+    sizes = [len(each.records) for each in answer.responses[0].partitions]
+    assert sizes == [size, 0]
+    answer = desk.ask(fetch("t", {}, {"partition": 1}, max_bytes=3 * size + 5), F)
+    sizes = [len(each.records) for each in answer.responses[0].partitions]
+    assert sizes[0] == 2 * size and size <= sizes[1] <= size + 5
+
+
+def test_the_brokers_fetch_max_bytes_bounds_every_answer(tmp_path: Path):
+    desk = Desk(tmp_path, fetch_max_bytes="1024")
+    desk.create("t")
+    for _ in range(5):
+        put(desk, b"x" * 900)
+    answer = fetched(desk.ask(fetch("t", {}), F))
+    assert len(answer.records) <= 1024
+
+
+def test_a_session_tells_only_news(desk: Desk):
+    desk.create("t", 3)
+    first = desk.ask(fetch("t", {}, {"partition": 1}, {"partition": 2}, session_epoch=0), F)
+    assert first.session_id != 0 and len(first.responses[0].partitions) == 3
+    put(desk, b"a", index=1)
+    second = desk.ask(fetch("t", session_id=first.session_id, session_epoch=1), F)
+    assert [each.partition_index for each in second.responses[0].partitions] == [1]
+    third = desk.ask(fetch("t", session_id=first.session_id, session_epoch=1), F)
+    assert third.error_code == errors.INVALID_FETCH_SESSION_EPOCH
+    unknown = desk.ask(fetch("t", session_id=99, session_epoch=1), F)
+    assert unknown.error_code == errors.FETCH_SESSION_ID_NOT_FOUND
+
+
+# -- offsets
+
+
+def list_offsets(desk: Desk, timestamp: int, version: int = 7, index: int = 0, **fields: Any) -> Any:
+    Request = messages.ListOffsetsRequest
+    item = Request.ListOffsetsPartition(partition_index=index, timestamp=timestamp)
+    topics = [Request.ListOffsetsTopic(name="t", partitions=[item])]
+    return desk.ask(Request(replica_id=-1, topics=topics, **fields), version).topics[0].partitions[0]
+
+
+def test_offsets_by_time_and_by_name(desk: Desk):
+    desk.create("t")
+    for second in (1, 3, 2):
+        put(desk, b"a", timestamp=NOW_MS + second)
+    assert list_offsets(desk, -1).offset == 3
+    assert list_offsets(desk, -2).offset == 0
+    found = list_offsets(desk, -3)
+    assert (found.offset, found.timestamp) == (1, NOW_MS + 3)
+    found = list_offsets(desk, NOW_MS + 2)
+    assert (found.offset, found.timestamp) == (1, NOW_MS + 3)
+    assert list_offsets(desk, NOW_MS + 4).offset == -1
+    assert list_offsets(desk, -4, 8).offset == 0
+    assert list_offsets(desk, -5, 9).offset == -1
+
+
+def test_offsets_that_cannot_be_asked_for(desk: Desk):
+    desk.create("t")
+    assert list_offsets(desk, -3, 6).error_code == errors.UNSUPPORTED_VERSION
+    assert list_offsets(desk, -1, index=9).error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_where_an_epoch_ended(desk: Desk):
+    desk.create("t")
+    put(desk, b"a")
+    desk.storage.get("t", 0).become_leader(4)
+    put(desk, b"b")
+    Request = messages.OffsetForLeaderEpochRequest
+    answers = []
+    for epoch in (0, 3, 4, 9):
+        item = Request.OffsetForLeaderPartition(partition=0, leader_epoch=epoch)
+        topics = [Request.OffsetForLeaderTopic(topic="t", partitions=[item])]
+        answer = desk.ask(Request(replica_id=-1, topics=topics), 4).topics[0].partitions[0]
+        answers.append((answer.leader_epoch, answer.end_offset))
+    assert answers == [(0, 1), (0, 1), (4, 2), (-1, -1)]
+
+
+# -- frames
+
+
+@pytest.mark.parametrize(
+    ("frame", "said"),
+    [
+        (b"", "header"),
+        (b"\0\1\0", "header"),
+        (b"\x03\xe7\0\0\0\0\0\1\0\1c", "API key 999"),
+        (b"\0\1\0\x63\0\0\0\1\0\1c\0", "Fetch version 99"),
+        (b"\0\1\0\4\0\0\0\1\xff\xff\0", "malformed"),
+    ],
+)
+def test_what_cannot_be_read_ends_its_connection(desk: Desk, frame: bytes, said: str):
+    assert desk.dispatcher.on_frame(desk.connection, bytearray(frame), 0, len(frame)) is None
+    assert desk.connection.closed is not None
+
+
+def test_an_unsupported_version_of_api_versions_is_answered_as_version_0(desk: Desk):
+    frame = bytearray(b"\0\x12\0\x63\0\0\0\7\0\1c\0\0")
+    answer = desk.dispatcher.on_frame(desk.connection, frame, 0, len(frame))
+    decoded = messages.ApiVersionsResponse.decode(answer, 0, 8)
+    assert decoded.error_code == errors.UNSUPPORTED_VERSION
+    assert [(each.api_key, each.min_version) for each in decoded.api_keys] == [(18, 0)]

@@ -1,0 +1,550 @@
+"""Log directories: locks, identities, clean stops, placement, failures, checkpoints, deletion."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from storage_kit import NOW_MS, TOPIC_ID, append, batch, idempotent, manager, read_all, topic_config, values
+
+from pykafkad import errors, uuids
+from pykafkad.clock import ManualClock
+from pykafkad.errors import KafkaError, StartupError
+from pykafkad.storage import checkpoints
+from pykafkad.storage.manager import LogManager
+from pykafkad.storage.partition import Partition
+
+CONFIG = topic_config(file_delete_delay_ms=1000)
+
+
+def start(*paths: Path, known: dict[tuple[str, int], bytes] | None = None, **overrides: Any) -> LogManager:
+    started = manager(*paths, **overrides)
+    started.open_all(known or {}, lambda topic: CONFIG)
+    for partition in started:
+        partition.become_leader(1)
+    return started
+
+
+def create(logs: LogManager, *names: str) -> list[Partition]:
+    return [logs.create(name, 0, TOPIC_ID, CONFIG, 0) for name in names]
+
+
+def known_of(*names: str) -> dict[tuple[str, int], bytes]:
+    return {(name, 0): TOPIC_ID for name in names}
+
+
+def append_and_commit(logs: LogManager, partition: Partition, *batches: bytearray) -> None:
+    for each in batches:
+        partition.append(each, NOW_MS)
+    assert logs.commit() == []
+
+
+# -- directories
+
+
+def test_a_new_directory_is_locked_and_identified(tmp_path: Path) -> None:
+    logs = start(tmp_path / "deep" / "data")
+    lines = (tmp_path / "deep" / "data" / "meta.properties").read_text().splitlines()
+    assert lines[0] == "#" and lines[1].startswith("#")
+    fields = dict(line.split("=", 1) for line in lines[2:])
+    assert fields["version"] == "1" and fields["node.id"] == "1"
+    assert fields["cluster.id"] == logs.cluster_id
+    assert uuids.from_text(fields["directory.id"]) == logs.directories[0].directory_id
+    assert (tmp_path / "deep" / "data" / ".lock").exists()
+    logs.close()
+    assert not (tmp_path / "deep" / "data" / ".lock").exists()
+
+
+def test_identity_is_kept(tmp_path: Path) -> None:
+    first = start(tmp_path)
+    first.close()
+    second = start(tmp_path)
+    assert second.cluster_id == first.cluster_id
+    assert second.directories[0].directory_id == first.directories[0].directory_id
+    second.close()
+
+
+def test_a_new_directory_joins_the_cluster_of_the_others(tmp_path: Path) -> None:
+    first = start(tmp_path / "a")
+    first.close()
+    both = start(tmp_path / "a", tmp_path / "b")
+    assert [each.cluster_id for each in both.directories] == [first.cluster_id] * 2
+    assert both.directories[0].directory_id != both.directories[1].directory_id
+    both.close()
+
+
+def edit(path: Path, key: str, value: str) -> None:
+    lines = (path / "meta.properties").read_text().splitlines()
+    kept = [f"{key}={value}" if line.startswith(key) else line for line in lines]
+    (path / "meta.properties").write_text("\n".join(kept))
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("node.id", "7", "Stored node id 7 doesn't match configured node id 1"),
+        ("cluster.id", "AAAAAAAAAAAAAAAAAAAAAA", "belongs to cluster"),
+        ("version", "2", "version 2 is not 1"),
+        ("node.id", "seven", "missing or damaged"),
+        ("directory.id", None, "same directory.id"),
+    ],
+)
+def test_directories_that_do_not_belong_are_refused(
+    tmp_path: Path, key: str, value: str | None, said: str
+) -> None:
+    both = start(tmp_path / "a", tmp_path / "b")
+    both.close()
+    edit(tmp_path / "b", key, value or uuids.to_text(both.directories[0].directory_id))
+    with pytest.raises(StartupError, match=said):
+        manager(tmp_path / "a", tmp_path / "b")
+    edit(tmp_path / "b", "node.id", "1")  # and the refusal left no lock behind
+    manager(tmp_path / "a").close(clean=False)
+
+
+def test_a_directory_named_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "data")
+    with pytest.raises(StartupError, match="Duplicate log directory"):
+        manager(tmp_path / "data", tmp_path / "link")
+
+
+def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    program = (
+        "import fcntl, os, sys\n"
+        "fd = os.open(sys.argv[1], os.O_RDWR)\n"
+        "fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / ".lock"], capture_output=True, check=False
+    )
+    assert b"BlockingIOError" in run.stderr
+    logs.close()
+
+
+def test_a_second_manager_in_this_process_is_kept_out(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    with pytest.raises(StartupError, match="Failed to acquire lock"):
+        manager(tmp_path)
+    logs.close()
+    manager(tmp_path).close(clean=False)
+
+
+def test_a_lock_that_is_held_is_said_in_one_line(tmp_path: Path) -> None:
+    program = (
+        "import fcntl, os, sys\n"
+        "fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
+        "fcntl.lockf(fd, fcntl.LOCK_EX)\n"
+        "print('held', flush=True)\n"
+        "sys.stdin.read()\n"
+    )
+    command = [sys.executable, "-c", program, tmp_path / ".lock"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        holder.stdout.readline()
+        with pytest.raises(StartupError, match="Failed to acquire lock"):
+            manager(tmp_path)
+        holder.communicate()
+
+
+def test_without_any_usable_directory_there_is_no_start(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    with pytest.raises(StartupError, match="No log directory can be used"):
+        manager(tmp_path / "file" / "data")
+
+
+def test_one_bad_directory_of_two_is_offline(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a directory")
+    logs = start(tmp_path / "good", tmp_path / "file" / "data")
+    assert [directory.is_online for directory in logs.directories] == [True, False]
+    assert create(logs, "orders")[0].log_directory is logs.directories[0]
+    logs.close()
+
+
+# -- clean and unclean stops
+
+
+def test_a_clean_stop_is_marked_and_the_mark_is_taken(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    append_and_commit(logs, create(logs, "orders")[0], batch(b"a"))
+    logs.close(broker_epoch=42)
+    mark = tmp_path / ".kafka_cleanshutdown"
+    assert mark.read_text() == '{"version":0,"brokerEpoch":42}'
+    logs = manager(tmp_path)
+    assert (logs.directories[0].was_clean, logs.directories[0].broker_epoch) == (True, 42)
+    assert not mark.exists()  # gone before anything is loaded
+    logs.close(clean=False)
+    assert not manager(tmp_path).directories[0].was_clean
+
+
+def test_the_mark_is_not_given_by_a_start_that_did_not_end(tmp_path: Path) -> None:
+    start(tmp_path).close()
+    manager(tmp_path).close()  # clean, but never loaded
+    assert not (tmp_path / ".kafka_cleanshutdown").exists()
+
+
+def test_checkpoints_of_a_clean_stop(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    orders, _ = create(logs, "orders", "idle")
+    append_and_commit(logs, orders, batch(b"a", b"b", b"c"))
+    logs.close()
+    for name in (checkpoints.RECOVERY_POINTS, checkpoints.HIGH_WATERMARKS):
+        assert (tmp_path / name).read_text() == "0\n2\norders 0 3\nidle 0 0\n"
+    assert (tmp_path / checkpoints.LOG_STARTS).read_text() == "0\n0\n"
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_data_survives(tmp_path: Path, clean: bool) -> None:
+    logs = start(tmp_path)
+    partition = create(logs, "orders")[0]
+    append_and_commit(logs, partition, idempotent(0, b"a"), idempotent(1, b"b"))
+    logs.close(clean=clean)
+    logs = start(tmp_path, known=known_of("orders"))
+    partition = logs.get("orders", 0)  # type: ignore[assignment]
+    assert values(read_all(partition)) == [b"a", b"b"]
+    assert partition.append(idempotent(1, b"b"), NOW_MS).duplicate
+    logs.close()
+
+
+@pytest.mark.parametrize(
+    "name", [checkpoints.RECOVERY_POINTS, checkpoints.HIGH_WATERMARKS, checkpoints.LOG_STARTS]
+)
+@pytest.mark.parametrize(
+    "content", [b"", b"garbage", b"\xff\xfe", b"0\n5\norders 0 1\n", b"0\n1\norders zero 1\n"]
+)
+def test_damaged_checkpoints_do_not_keep_the_broker_down(tmp_path: Path, name: str, content: bytes) -> None:
+    logs = start(tmp_path)
+    append_and_commit(logs, create(logs, "orders")[0], batch(b"a"))
+    logs.close()
+    (tmp_path / name).write_bytes(content)
+    logs = start(tmp_path, known=known_of("orders"))
+    partition = logs.get("orders", 0)
+    assert partition is not None and values(read_all(partition)) == [b"a"]
+    logs.close()
+
+
+# -- what lies in a directory
+
+
+def test_unknown_partitions_are_set_aside_and_not_deleted(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    append_and_commit(logs, create(logs, "orders")[0], batch(b"a"))
+    logs.close()
+    logs = start(tmp_path)
+    assert logs.get("orders", 0) is None
+    (stray,) = tmp_path.glob("orders-0.*-stray")
+    assert (stray / f"{0:020d}.log").stat().st_size > 0
+    logs.close()
+
+
+def test_a_partition_of_another_topic_id_is_set_aside(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    create(logs, "orders")
+    logs.close()
+    logs = manager(tmp_path)
+    assert logs.open_all({("orders", 0): bytes(15) + b"\x09"}, lambda topic: CONFIG) == [("orders", 0)]
+    assert len(list(tmp_path.glob("orders-0.*-stray"))) == 1
+    logs.close()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"version: 0\ntopic_id: garbage"])
+def test_a_lost_topic_id_is_the_clusters(tmp_path: Path, content: bytes | None) -> None:
+    logs = start(tmp_path)
+    append_and_commit(logs, create(logs, "orders")[0], batch(b"a"))
+    logs.close()
+    path = tmp_path / "orders-0" / "partition.metadata"
+    path.unlink() if content is None else path.write_bytes(content)
+    logs = start(tmp_path, known=known_of("orders"))
+    partition = logs.get("orders", 0)
+    assert partition is not None and partition.log_end_offset == 1
+    assert checkpoints.read_topic_id(str(tmp_path / "orders-0")) == TOPIC_ID
+    logs.close()
+
+
+def test_other_directories_are_left_alone(tmp_path: Path) -> None:
+    for name in ("lost+found", "__cluster_metadata-0", "orders-x", "-3"):
+        (tmp_path / name).mkdir(parents=True)
+    start(tmp_path).close()
+    assert {"lost+found", "__cluster_metadata-0", "orders-x", "-3"} <= set(os.listdir(tmp_path))
+
+
+def test_partitions_that_are_nowhere_are_named(tmp_path: Path) -> None:
+    logs = manager(tmp_path)
+    assert logs.open_all(known_of("orders"), lambda topic: CONFIG) == [("orders", 0)]
+    logs.close()
+
+
+def test_topic_names_with_dashes(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    append_and_commit(logs, logs.create("a-1-b", 12, TOPIC_ID, CONFIG, 0), batch(b"a"))
+    logs.close()
+    logs = start(tmp_path, known={("a-1-b", 12): TOPIC_ID})
+    assert logs.get("a-1-b", 12) is not None
+    logs.close()
+
+
+# -- partitions
+
+
+def test_new_partitions_go_where_the_fewest_are(tmp_path: Path) -> None:
+    logs = start(tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    create(logs, "one")
+    placed = logs.place(5)
+    ids = [directory.directory_id for directory in logs.directories]
+    assert [placed.count(each) for each in ids] == [1, 2, 2]
+    for index, directory_id in enumerate(placed):
+        logs.create("five", index, TOPIC_ID, CONFIG, 0, directory_id)
+    assert [len(list((tmp_path / each).glob("*-*"))) for each in "abc"] == [2, 2, 2]
+    logs.close()
+
+
+def test_cordoned_directories_get_nothing_new(tmp_path: Path) -> None:
+    logs = start(tmp_path / "a", tmp_path / "b", cordoned_log_dirs=[str(tmp_path / "a")])
+    assert set(logs.place(4)) == {logs.directories[1].directory_id}
+    logs.close()
+
+
+def test_creating_again_is_the_same_partition(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    first, again = create(logs, "orders", "orders")
+    assert first is again
+    logs.close()
+
+
+def test_deleted_partitions_are_gone_at_once_and_their_files_later(tmp_path: Path) -> None:
+    clock = ManualClock(NOW_MS)
+    logs = manager(tmp_path, clock=clock)
+    logs.open_all({}, lambda topic: CONFIG)
+    partition = create(logs, "orders")[0]
+    append_and_commit(logs, partition, batch(b"a"))
+    part = partition.read(0, 1000, limit_offset=1, at_least_one=True)
+    logs.delete("orders", 0)
+    assert logs.get("orders", 0) is None
+    assert not (tmp_path / "orders-0").exists()
+    logs.create("orders", 0, bytes(15) + b"\x07", CONFIG, 0)
+    clock.advance(999)
+    logs.delete_due()
+    assert len(list(tmp_path.glob("orders-0.*-delete"))) == 1
+    clock.advance(1)
+    logs.delete_due()
+    assert not list(tmp_path.glob("*-delete"))
+    assert part is not None and part.read()[-1:] != b""  # who still reads, reads on
+    assert (tmp_path / "orders-0").exists()
+    logs.close()
+
+
+def test_a_deletion_that_was_cut_short_is_finished(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    create(logs, "orders")
+    logs.delete("orders", 0)
+    logs.close()
+    logs = start(tmp_path)
+    logs.delete_due()
+    assert not list(tmp_path.glob("*-delete"))
+    logs.close()
+
+
+def test_long_names_fit_when_they_are_marked(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    name = "t" * 249
+    create(logs, name)
+    logs.delete(name, 0)
+    (left,) = os.listdir(tmp_path / "") and [
+        each for each in os.listdir(tmp_path) if each.endswith("-delete")
+    ]
+    assert len(left) == 255
+    logs.close()
+
+
+def test_who_waits_is_told_after_the_commit(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    orders, other = create(logs, "orders", "other")
+    seen: list[tuple[str, int]] = []
+    logs.on_advance = lambda partition: seen.append((partition.topic, partition.high_watermark))
+    orders.append(batch(b"a"), NOW_MS)
+    other.append(batch(b"a", b"b"), NOW_MS)
+    assert seen == []
+    logs.commit()
+    assert seen == [("orders", 1), ("other", 2)]
+    logs.commit()
+    assert len(seen) == 2
+    logs.close()
+
+
+# -- failures
+
+
+def break_write(partition: Partition) -> None:
+    """The next write cannot open the file any more, as on a disk that is gone."""
+    partition.active.release()
+    os.rename(partition.active.path, f"{partition.active.path}.elsewhere")
+
+
+def test_a_failed_directory_goes_offline_and_the_others_serve(tmp_path: Path) -> None:
+    logs = start(tmp_path / "a", tmp_path / "b")
+    one, two, three = create(logs, "one", "two", "three")
+    assert one.log_directory is three.log_directory is not two.log_directory
+    told: list[Partition] = []
+    logs.on_advance = told.append
+    for partition in (one, two, three):
+        partition.append(batch(b"a"), NOW_MS)
+    break_write(one)
+    failed = logs.commit()
+    assert [partition for partition, _ in failed] == [one, three]
+    assert logs.get("one", 0) is None and logs.get("three", 0) is None
+    assert logs.get("two", 0) is two and two.high_watermark == 1
+    assert set(told) == {one, two, three}  # fetches that wait at them find out
+    assert append(two, batch(b"b")) == [1]
+    logs.close()
+    assert (tmp_path / "b" / ".kafka_cleanshutdown").exists()
+    assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()
+
+
+def test_the_last_directory_takes_the_broker_down(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    (one,) = create(logs, "one")
+    calls: list[str] = []
+    logs.on_all_failed = lambda: calls.append("down")
+    one.append(batch(b"a"), NOW_MS)
+    break_write(one)
+    logs.commit()
+    assert calls == ["down"]
+    with pytest.raises(OSError, match="offline"):
+        logs.create("two", 0, TOPIC_ID, CONFIG, 0)
+    logs.close()
+
+
+def test_appends_to_an_offline_partition_are_not_acknowledged(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    (one,) = create(logs, "one")
+    one.log_directory.fail("pulled out")
+    one.append(batch(b"a"), NOW_MS)
+    assert [partition for partition, _ in logs.commit()] == [one]
+    logs.close()
+
+
+def test_a_roll_that_fails_in_the_middle_of_a_pass_is_reported(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    partition = logs.create("orders", 0, TOPIC_ID, topic_config(segment_bytes=300), 0)
+    os.mkdir(f"{partition.directory}/{4:020d}.log")
+    for _ in range(4):
+        partition.append(batch(b"v"), NOW_MS)
+    with pytest.raises(KafkaError) as caught:
+        partition.append(batch(b"v"), NOW_MS)
+    assert caught.value.code == errors.KAFKA_STORAGE_ERROR
+    assert [each for each, _ in logs.commit()] == [partition]
+    logs.close()
+
+
+# -- background work
+
+
+class Later:
+    """A thread that gets to its work when the test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: list[tuple[Callable[[], Any], Callable[[Any], None]]] = []
+
+    def submit(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        self.waiting.append((work, done))
+
+    def run(self) -> None:
+        waiting, self.waiting = self.waiting, []
+        for work, done in waiting:
+            try:
+                result: Any = work()
+            except Exception as error:
+                result = error
+            done(result)
+
+
+def test_a_roll_flushes_in_the_background_and_then_moves_the_recovery_point(tmp_path: Path) -> None:
+    later = Later()
+    logs = start(tmp_path)
+    logs.submit = later.submit
+    partition = logs.create("orders", 0, TOPIC_ID, topic_config(segment_bytes=300), 0)
+    append_and_commit(logs, partition, *(batch(b"v") for _ in range(9)))
+    assert (partition.bases, partition.recovery_point) == ([0, 4, 8], 0)
+    later.run()
+    assert partition.recovery_point == 8
+    logs.checkpoint_recovery_points()
+    later.run()
+    assert (tmp_path / checkpoints.RECOVERY_POINTS).read_text() == "0\n1\norders 0 8\n"
+    logs.close()
+
+
+def test_a_background_error_takes_the_directory_offline(tmp_path: Path) -> None:
+    later = Later()
+    logs = start(tmp_path)
+    logs.submit = later.submit
+    create(logs, "orders")
+    (tmp_path / f"{checkpoints.HIGH_WATERMARKS}.tmp").mkdir()
+    logs.checkpoint_high_watermarks()
+    later.run()
+    assert logs.online == [] and logs.get("orders", 0) is None
+    logs.close()
+
+
+def test_flush_ms_syncs_what_is_old(tmp_path: Path) -> None:
+    clock = ManualClock(NOW_MS)
+    logs = manager(tmp_path, clock=clock, log_flush_scheduler_interval_ms=100)
+    logs.open_all({}, lambda topic: CONFIG)
+    config = topic_config(flush_ms=500)
+    partition = logs.create("orders", 0, TOPIC_ID, config, 0)
+    append_and_commit(logs, partition, batch(b"a"))
+    clock.advance(499)
+    logs.flush_due()
+    assert partition.recovery_point == 0
+    clock.advance(1)
+    logs.flush_due()
+    assert partition.recovery_point == 1
+    assert logs.flush_due in [job for _, job in logs.jobs]
+    logs.close()
+
+
+def test_jobs_that_never_run_are_not_scheduled(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    assert logs.flush_due not in [job for _, job in logs.jobs]
+    assert min(interval_ms for interval_ms, _ in logs.jobs) >= 1000
+    logs.close()
+
+
+def test_producers_expire(tmp_path: Path) -> None:
+    clock = ManualClock(NOW_MS)
+    logs = manager(tmp_path, clock=clock, producer_id_expiration_ms=1000)
+    logs.open_all({}, lambda topic: CONFIG)
+    (partition,) = create(logs, "orders")
+    append_and_commit(logs, partition, idempotent(0, b"a"))
+    clock.advance(999)
+    logs.expire_producers()
+    assert 7 in partition.producers.producers
+    clock.advance(1)
+    logs.expire_producers()
+    assert 7 not in partition.producers.producers
+    logs.close()
+
+
+def test_many_partitions_cost_little(tmp_path: Path) -> None:
+    """Creating costs well under a millisecond, an idle one a few KB and no descriptor once reopened."""
+    count = 1000
+    logs = start(tmp_path)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = time.process_time()
+    for index in range(count):
+        logs.create("many", index, TOPIC_ID, CONFIG, 0)
+    spent_us = (time.process_time() - began) / count * 1e6
+    grown_kib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / count
+    assert spent_us < 1000, f"{spent_us:.0f} us of CPU to create a partition"
+    assert grown_kib < 8, f"{grown_kib:.1f} KiB a partition"
+    logs.close()
+    assert len(os.listdir("/proc/self/fd")) < 100
+    logs = start(tmp_path, known={("many", index): TOPIC_ID for index in range(count)})
+    assert len(logs.partitions) == count
+    assert len(os.listdir("/proc/self/fd")) < 100
+    logs.close()
