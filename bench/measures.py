@@ -15,17 +15,16 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
+from bench import frames
+from bench.load import Load
+from bench.sides import Side
+from compat_tests.raw import RawClient
 from pykafkad.messages import (
     ApiVersionsRequest,
     CreateTopicsRequest,
     DeleteTopicsRequest,
     ListOffsetsRequest,
 )
-
-from bench import frames
-from bench.load import Load
-from bench.sides import Side
-from compat_tests.raw import RawClient
 
 Numbers = dict[str, float]
 Measure = Callable[[Side, "Sizes"], Numbers]

@@ -14,10 +14,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from pykafkad.messages import MetadataRequest
-
 from compat_tests.raw import Closed, RawClient
 from compat_tests.reference import ReferenceKafka, free_ports
+from pykafkad.messages import MetadataRequest
 
 ANSWER_SECONDS = 60
 POLL_SECONDS = 0.002
@@ -91,7 +90,7 @@ class Kafka(Side):
         self.pid = self.broker.pid
 
     def stop(self) -> None:
-        self.broker.stop()
+        self.broker.kill()  # its files are thrown away
 
     def remove(self) -> None:
         shutil.rmtree(self.broker.directory, ignore_errors=True)

@@ -31,7 +31,7 @@ cdef class Exchange:
 
     def answer(self, response):
         self.response = response
-        self.ticket.answer(self.encode())
+        self.ticket.answer(self)
 
     def encode(self):
         return frame(self.response, self.version, self.correlation_id, self.flexible_header)

@@ -61,10 +61,10 @@ class Dispatcher:
             )
             response = route.handle(self._broker, request, context)
         except (WireError, Unanswerable) as problem:
-            connection.close(str(problem))
+            connection.finish(str(problem))  # what was asked before it is still answered
         except Exception as error:
             log.exception("a request failed; its connection is closed", error)
-            connection.close()
+            connection.finish()
         else:
             if response is context:
                 return context.ticket

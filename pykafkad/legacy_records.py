@@ -141,10 +141,15 @@ def messages(message: Message) -> Iterator[Message]:
         if base < 0:
             raise invalid("the offset of a compressed message is below the last one inside")
     for found in inner:
-        found.offset += base
+        found.offset = as_long(found.offset + base)
         if found.codec:
             raise invalid("inner messages must not be compressed")
         yield found
+
+
+def as_long(value: int) -> int:
+    """What Java's long makes of it."""
+    return (value + 2**63) % 2**64 - 2**63
 
 
 def unpacked(message: Message) -> list[Message]:

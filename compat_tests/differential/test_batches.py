@@ -75,7 +75,10 @@ def consumed(data: Any) -> list[Any]:
 def check(topics: Topics, kind: str, row: Any) -> None:
     pair = topics.pair
     topic, partition = topics.partition(kind)
-    pair.same(produce(topic, {partition: bytes.fromhex(row["hex"])}), PRODUCE_VERSION)
+    data = bytes.fromhex(row["hex"])
+    pair.same(produce(topic, {partition: data}), PRODUCE_VERSION)
+    if "transactional" in row["name"] or "control" in row["name"] or "marker" in row["name"]:
+        pair.same(produce(topic, {partition: data}, transactional_id="golden"), PRODUCE_VERSION)
     request = fetch({topic: [fetch_partition(partition, 0, partition_max_bytes=1 << 24)]}, max_bytes=1 << 24)
     if kind not in REWRITTEN:
         pair.same(request, FETCH_VERSION)

@@ -20,6 +20,7 @@ from compat_tests.differential.requests import (
     list_offsets,
     produce,
 )
+from compat_tests.differential.test_find_coordinator import settle
 from compat_tests.differential.versions import API_KEYS, SERVED, versions
 from compat_tests.raw import Closed
 from pykafkad import messages
@@ -84,6 +85,7 @@ EVERY = [(api, version) for api in SAMPLES for version in versions(api)]
 def topic(pair: Pair) -> None:
     assert pair.topic("frames") == TOPIC
     pair.same(produce(TOPIC, {0: batch(b"a", b"b")}), 9)
+    settle(pair, FindCoordinatorRequest(key="group"), 0)
 
 
 def sample(pair: Pair, api: str, version: int) -> tuple[Any, bytes]:

@@ -121,8 +121,10 @@ class ReferenceKafka:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.stop()
-        if self._temporary:
+        if not self._temporary:
+            self.stop()
+        else:
+            self.kill()  # an orderly end of thousands of partitions takes a minute, and nobody reads them again
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def _command(self, command: str) -> list[str]:

@@ -12,13 +12,13 @@
 
 #include <string.h>
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(CRC32C_PORTABLE)
 #include <nmmintrin.h>
 #define CRC_TARGET __attribute__((target("sse4.2")))
 #define CRC_WORD(state, word) ((uint32_t)_mm_crc32_u64((state), (word)))
 #define CRC_BYTE(state, byte) (_mm_crc32_u8((state), (byte)))
 #define HARDWARE_NAME "sse4.2"
-#elif defined(__aarch64__)
+#elif defined(__aarch64__) && !defined(CRC32C_PORTABLE)
 #if defined(__linux__)
 #include <sys/auxv.h>
 #endif
@@ -127,7 +127,7 @@ CRC_TARGET static uint32_t hardware(uint32_t seed, const uint8_t *data, size_t s
 }
 
 static int hardware_present(void) {
-#if defined(__x86_64__)
+#if defined(__x86_64__) && !defined(CRC32C_PORTABLE)
   __builtin_cpu_init();
   return __builtin_cpu_supports("sse4.2") != 0;
 #elif defined(__linux__)

@@ -17,6 +17,7 @@ int out_push(struct out_queue *queue, struct out_part part) {
     queue->parts = parts;
     queue->capacity = capacity;
   }
+  part.last = false;
   queue->parts[queue->end++] = part;
   if (part.bytes)
     queue->bytes += part.left;

@@ -153,6 +153,9 @@ class LogManager:
             self._guard(directory, self._open_directory, directory, known, config_of, found)
         self.partitions = {key: each for key, each in self.partitions.items() if each.log_directory.is_online}
         self.loaded = True
+        for directory in self.online:
+            # The clean-shutdown marker is gone, and must not come back with a power cut.
+            self._in_background(directory, files.fsync_path, directory.path)
         return [key for key in known if key not in found]
 
     def _open_directory(

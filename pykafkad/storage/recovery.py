@@ -68,6 +68,7 @@ class Loader:
         self.directory = partition.directory
         self.snapshots: list[int] = []
         self.epochs_damaged = False
+        self.synced_to: int | None = None  # None: everything that is there was synced by a clean stop
 
     def load(self) -> None:
         names = leftovers.tidy(self.directory, os.listdir(self.directory))
@@ -183,13 +184,17 @@ class Loader:
     def recover_from(self, first: int) -> None:
         """Walk the segments from `first` on; the first bad batch is the end of the log."""
         partition = self.partition
+        # What is made anew from here on is not on the disk, whatever the checkpoint says of what was there
+        # before.
+        self.synced_to = min(self.hints.recovery_point, partition.bases[first])
         self.load_producers(partition.bases[first])
         for slot in range(first, len(partition.segments)):
             segment = partition.segments[slot]
             bad = self.recover(segment)
             self.partition.producers.end_offset = max(segment.end_offset, segment.base_offset)
             snapshots.write(self.directory, partition.producers)
-            if bad:
+            # What follows without a gap is missing nothing: only noise was cut off in between.
+            if bad and segment.end_offset not in partition.bases[slot + 1 : slot + 2]:
                 self.drop_segments(slot + 1)
                 return
 
@@ -287,7 +292,10 @@ class Loader:
             log_end = hints.log_start_offset
         partition.log_end_offset = log_end
         partition.log_start_offset = max(hints.log_start_offset, partition.bases[0])
-        partition.recovery_point = log_end if hints.clean else min(hints.recovery_point, log_end)
+        synced_to = self.synced_to
+        if synced_to is None:
+            synced_to = log_end if hints.clean else hints.recovery_point
+        partition.recovery_point = min(synced_to, log_end)
         partition.high_watermark = min(max(hints.high_watermark, partition.log_start_offset), log_end)
         partition.epochs.truncate_from_end(log_end)
         partition.epochs.truncate_from_start(partition.log_start_offset)

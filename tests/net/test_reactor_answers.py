@@ -292,10 +292,13 @@ def test_a_cold_file_is_read_by_a_thread_before_it_is_sent(module: ModuleType, t
         file.flush()
         os.fsync(file.fileno())
 
+    cold: list[bool] = []
+
     def on_frame(connection: Any, buffer: Any, start: int, end: int) -> Any:
         offset, size = map(int, body_of(buffer, start, end).split())
         part = FileRange(path, offset, size)
         os.posix_fadvise(part.fd, 0, 0, os.POSIX_FADV_DONTNEED)
+        cold.append(is_known_cold(part.fd, offset))
         return [size.to_bytes(4, "big"), part]
 
     loop = Loop(module, on_frame)
@@ -307,7 +310,19 @@ def test_a_cold_file_is_read_by_a_thread_before_it_is_sent(module: ModuleType, t
     peer.send(*(b"%d %d" % part for part in asked))
     assert peer.bodies(4) == [content[offset : offset + size] for offset, size in asked]
     assert connection.queued_answers == 0
+    if any(cold) and module.__name__.endswith("hot.reactor"):
+        assert loop.reactor.cold_reads > 0
     loop.close()
+
+
+def is_known_cold(fd: int, offset: int) -> bool:
+    try:
+        os.preadv(fd, [bytearray(1)], offset, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # this file system cannot say
+    return False
 
 
 def test_requests_may_be_changed_in_place_until_the_end_of_the_pass(module: ModuleType) -> None:

@@ -56,7 +56,7 @@ class Connection:
     def defer(self) -> Ticket:
         return Ticket()
 
-    def close(self, reason: str | None = None) -> None:
+    def finish(self, reason: str | None = None) -> None:
         self.closed = reason or "closed"
 
 
@@ -117,9 +117,10 @@ class Desk(Broker):
         return self.answer_of(given, type(request).__name__, version)
 
     def answer_of(self, given: Any, request: str, version: int) -> Any:
-        parts = given.parts if isinstance(given, Ticket) else given and given.encode()
-        if parts is None:
+        exchange = given.parts if isinstance(given, Ticket) else given
+        if exchange is None:
             return None
+        parts = exchange.encode()
         response = getattr(messages, request.replace("Request", "Response"))
         body = read_parts(parts)
         assert int.from_bytes(body[:4]) == len(body) - 4

@@ -215,6 +215,12 @@ def test_segments_behind_a_damaged_batch_are_set_aside(rolled: Path) -> None:
     assert not stale & set(os.listdir(rolled))
 
 
+def test_noise_between_segments_costs_nothing(rolled: Path) -> None:
+    with open(rolled / f"{4:020d}.log", "ab") as file:
+        file.write(b"noise" * 20)
+    expect(recovered(rolled, segment_bytes=300), COUNT)
+
+
 def test_a_missing_index_of_an_old_segment_is_made_anew_after_a_clean_stop(rolled: Path) -> None:
     recovered(rolled, segment_bytes=300).close()
     (rolled / f"{8:020d}.index").unlink()
