@@ -38,6 +38,7 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
     version = context.version
     topics = []
     failed = 0
+    broken = broken_framing(request, version)
     for topic in request.topic_data:
         name = topic.name
         if version >= 13:
@@ -45,7 +46,10 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
             name = known.name if known is not None else None
         partitions = []
         for item in topic.partition_data:
-            answer = produce(broker, name, item, acks, context)
+            if broken is None:
+                answer = produce(broker, name, item, acks, context)
+            else:
+                answer = refused_records(item.index, broken)
             failed = failed or answer.error_code
             partitions.append(answer)
         topics.append(TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions))
@@ -54,6 +58,22 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
             raise Unanswerable(f"produce with acks=0 failed: {errors.NAMES[failed]}")
         return None
     return ProduceResponse(responses=topics)
+
+
+def broken_framing(request: Any, version: int) -> RecordsError | None:
+    """Where one partition's batch is not even framed, Kafka refuses all the others with it, so that nothing of the
+    request is stored. A request for one partition is left to `check`."""
+    data = request.topic_data
+    if len(data) == 1 and len(data[0].partition_data) == 1:
+        return None
+    for topic in data:
+        for item in topic.partition_data:
+            try:
+                records.check_produce(item.records, version)
+            except RecordsError as error:
+                if error.whole_request:
+                    return error
+    return None
 
 
 def produce(broker: Broker, topic: str | None, item: Any, acks: int, context: Context) -> Any:

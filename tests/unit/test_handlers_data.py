@@ -111,6 +111,17 @@ def test_a_bad_produce_is_refused_and_stores_nothing(desk: Desk, request_: Any, 
     assert desk.storage.get("t", 0).log_end_offset == 0
 
 
+def test_broken_framing_of_one_partition_refuses_them_all(desk: Desk):
+    desk.create("t", 2)
+    request = produce("t", 0, batch(b"a"))
+    broken = bytearray(batch(b"b"))
+    broken[8:12] = b"\0\0\0\1"
+    request.topic_data[0].partition_data.append(produce("t", 1, bytes(broken)).topic_data[0].partition_data[0])
+    answers = desk.ask(request, P).responses[0].partition_responses
+    assert [answer.error_code for answer in answers] == [errors.CORRUPT_MESSAGE] * 2
+    assert desk.storage.get("t", 0).log_end_offset == 0
+
+
 def test_an_unknown_topic_id(desk: Desk):
     desk.create("t")
     assert produced(desk.ask(produce("", 0, batch(b"a"), topic_id=b"x" * 16), 13)).error_code == 100
