@@ -69,13 +69,13 @@ check: build $(VENV)/.check
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
 	$(BIN)/python protocol/check.py
-	$(BIN)/python tools/api_table.py --check
+	$(BIN)/python tools/readme.py --check
 
 format: build $(VENV)/.check
 	$(BIN)/ruff check --no-cache --fix $(STYLED)
 	$(BIN)/ruff format --no-cache $(STYLED)
 	$(BIN)/clang-format -i $(C_SOURCES)
-	$(BIN)/python tools/api_table.py
+	$(BIN)/python tools/readme.py
 
 unit: build $(VENV)/.check
 	$(PYTEST) tests

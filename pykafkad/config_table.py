@@ -405,6 +405,11 @@ HONOURED: frozenset[str] = frozenset({
     "metadata.log.dir", "min.insync.replicas", "node.id", "num.partitions",
     "process.roles", "producer.id.expiration.check.interval.ms",
     "producer.id.expiration.ms", "replica.high.watermark.checkpoint.interval.ms",
+    "offsets.topic.num.partitions", "offsets.topic.replication.factor", "offsets.topic.segment.bytes",
     "security.inter.broker.protocol", "socket.listen.backlog.size", "socket.receive.buffer.bytes",
+    "share.coordinator.state.topic.min.isr", "share.coordinator.state.topic.num.partitions",
+    "share.coordinator.state.topic.replication.factor", "share.coordinator.state.topic.segment.bytes",
     "socket.request.max.bytes", "socket.send.buffer.bytes", "transaction.partition.verification.enable",
+    "transaction.state.log.min.isr", "transaction.state.log.num.partitions",
+    "transaction.state.log.replication.factor", "transaction.state.log.segment.bytes",
 })  # fmt: skip

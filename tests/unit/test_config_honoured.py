@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pykafkad
 from pykafkad import config_entities, config_table
+from pykafkad.cluster import internal_topics
 from pykafkad.config import BROKER_KEYS
 
 PACKAGE = Path(pykafkad.__file__).parent
@@ -24,7 +25,12 @@ def read_keys() -> set[str]:
         for key in config_entities.TOPIC_HONOURED
         for broker_key, _ in config_entities.TOPIC_SYNONYMS.get(key, ())
     }
-    return (named | of_topics) & BROKER_KEYS.keys()
+    of_internal_topics = {
+        f"{prefix}.{key}"
+        for prefix, configs in internal_topics.INTERNAL.values()
+        for key in ["num.partitions", "replication.factor", *(value.strip("{}") for value in configs.values())]
+    }
+    return (named | of_topics | of_internal_topics) & BROKER_KEYS.keys()
 
 
 def test_every_honoured_key_is_read() -> None:
