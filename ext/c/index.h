@@ -3,8 +3,9 @@
  *   offset index, 8 bytes    int32 offset - base    int32 file position
  *   time index, 12 bytes     int64 timestamp        int32 offset - base
  *
- * From its first entry on the file is preallocated (sparse, zero filled) up to its maximum and `count` says how much
- * of it is real; trimmed to count * width when it is done growing. Functions return 0 or an errno value.
+ * From its first entry on the file is preallocated (sparse, zero filled) up to its maximum and `count` says
+ * how much of it is real; trimmed to count * width when it is done growing. Functions return 0 or an errno
+ * value.
  */
 #ifndef PYKAFKAD_INDEX_H
 #define PYKAFKAD_INDEX_H
@@ -20,8 +21,9 @@ typedef struct {
   uint32_t width;    /* bytes of an entry */
 } index_map;
 
-/* Maps `path`. max_bytes > 0: for growing, the file is stretched to max_bytes rounded down to whole entries (never
- * cut); 0: for reading, as long as the file is. `count` < 0: every whole entry the file has now is real. */
+/* Maps `path`. max_bytes > 0: for growing, the file is stretched to max_bytes rounded down to whole entries
+ * (never cut); 0: for reading, as long as the file is. `count` < 0: every whole entry the file has now is
+ * real. */
 int index_open(index_map *index, const char *path, uint32_t width, size_t max_bytes, int64_t count);
 
 /* Unmaps; with `trim` also cuts the file at `path` to its real entries. */

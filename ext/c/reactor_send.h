@@ -18,7 +18,7 @@ enum {
   GATHER_BYTES = 64 * 1024, /* bytes of one connection that leave before other connections had their turn */
   GATHER_COPY_BYTES = 512,  /* parts up to this are copied together: cheaper than a vector each */
   GATHER_RANGE_BYTES = 16 * 1024,      /* file ranges up to this are read into the gathered send */
-  WRITE_QUEUE_PASS_BYTES = 256 * 1024, /* all that the write queue sends in one pass */
+  WRITE_QUEUE_PASS_BYTES = 128 * 1024, /* all that the write queue sends in one pass */
   PROBE_STEP_BYTES = 64 * 1024,        /* how closely a range is looked at for pages that are not in memory */
   WARM_BYTES = 1024 * 1024, /* what a thread reads of a range that is not in memory, before it goes on */
 };

@@ -58,8 +58,9 @@ int segment_parse(const uint8_t *p, size_t available, int64_t left, segment_batc
   batch->magic = (int8_t)p[16];
   if (batch->magic < 0 || batch->magic > 2 || batch->base_offset < 0)
     return SEGMENT_CORRUPT;
-  int64_t least =
-      batch->magic == 2 ? SEGMENT_HEADER_V2 : batch->magic == 1 ? SEGMENT_HEADER_V1 : SEGMENT_HEADER_V0;
+  int64_t least = batch->magic == 2   ? SEGMENT_HEADER_V2
+                  : batch->magic == 1 ? SEGMENT_HEADER_V1
+                                      : SEGMENT_HEADER_V0;
   if (batch->size < least)
     return SEGMENT_CORRUPT;
   if (batch->size > left || available < (size_t)least)
@@ -154,8 +155,8 @@ int segment_find_offset(int fd, int64_t position, int64_t end, int64_t offset, i
   return SEGMENT_OK;
 }
 
-int segment_find_time(int fd, int64_t position, int64_t end, int64_t timestamp, int64_t offset, int64_t *found,
-                      segment_batch *batch) {
+int segment_find_time(int fd, int64_t position, int64_t end, int64_t timestamp, int64_t offset,
+                      int64_t *found, segment_batch *batch) {
   window view;
   view.fd = fd;
   view.start = view.size = 0;

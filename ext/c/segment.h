@@ -1,6 +1,8 @@
-/* The bytes of one segment file: writing what is queued, finding a batch by offset, checking batches. Knows no Python.
+/* The bytes of one segment file: writing what is queued, finding a batch by offset, checking batches. Knows
+ * no Python.
  *
- * A batch as all formats share it (magic 2 below; 0 and 1 are single messages or wrappers of compressed ones):
+ * A batch as all formats share it (magic 2 below; 0 and 1 are single messages or wrappers of compressed
+ * ones):
  *
  *    0 int64 base offset        (0, 1: offset of the last message inside)
  *    8 int32 length             bytes that follow
@@ -52,20 +54,23 @@ enum {
 /* Reads a header out of `available` bytes at p, of a batch that has `left` bytes of file from its start. */
 int segment_parse(const uint8_t *p, size_t available, int64_t left, segment_batch *batch);
 
-/* pread that goes on after a short count or a signal; the bytes read, less only at the end of the file, or -1. */
+/* pread that goes on after a short count or a signal; the bytes read, less only at the end of the file, or
+ * -1. */
 int64_t segment_pread(int fd, uint8_t *buffer, size_t size, int64_t position);
 
-/* Sets file system room aside behind what is written, without changing the size; where that cannot be, nothing. */
+/* Sets file system room aside behind what is written, without changing the size; where that cannot be,
+ * nothing. */
 void segment_reserve(int fd, int64_t size);
 
 /* pwritev of everything; 0 or errno. Changes `parts`. */
 int segment_write(int fd, struct iovec *parts, int count, int64_t position);
 
 /* The first batch at or after `position` whose last offset is >= offset; `end` is the file's size. */
-int segment_find_offset(int fd, int64_t position, int64_t end, int64_t offset, int64_t *found, segment_batch *batch);
+int segment_find_offset(int fd, int64_t position, int64_t end, int64_t offset, int64_t *found,
+                        segment_batch *batch);
 
 /* The first batch at or after `position` with max timestamp >= timestamp and last offset >= offset. */
-int segment_find_time(int fd, int64_t position, int64_t end, int64_t timestamp, int64_t offset, int64_t *found,
-                      segment_batch *batch);
+int segment_find_time(int fd, int64_t position, int64_t end, int64_t timestamp, int64_t offset,
+                      int64_t *found, segment_batch *batch);
 
 #endif

@@ -10,9 +10,6 @@ clock: snapshots are given and taken as bytes' worth of entries (storage/snapsho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Protocol
-
 from pykafkad.errors import (
     INVALID_PRODUCER_EPOCH,
     INVALID_TXN_STATE,
@@ -21,6 +18,28 @@ from pykafkad.errors import (
     KafkaError,
 )
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Protocol
+
+    class Batch(Protocol):
+        """What is asked of a batch's header."""
+
+        @property
+        def producer_id(self) -> int: ...
+        @property
+        def producer_epoch(self) -> int: ...
+        @property
+        def base_sequence(self) -> int: ...
+        @property
+        def last_sequence(self) -> int: ...
+        @property
+        def is_transactional(self) -> bool: ...
+        @property
+        def max_timestamp(self) -> int: ...
+
+
 RETAINED_BATCHES = 5
 NO_EPOCH = -1
 MAX_SEQUENCE = 0x7FFFFFFF
@@ -28,23 +47,6 @@ ABORT, COMMIT = 0, 1
 
 # (first sequence, last sequence, last offset, offset delta, max timestamp) of an appended batch
 BatchMetadata = tuple[int, int, int, int, int]
-
-
-class Batch(Protocol):
-    """What is asked of a batch's header."""
-
-    @property
-    def producer_id(self) -> int: ...
-    @property
-    def producer_epoch(self) -> int: ...
-    @property
-    def base_sequence(self) -> int: ...
-    @property
-    def last_sequence(self) -> int: ...
-    @property
-    def is_transactional(self) -> bool: ...
-    @property
-    def max_timestamp(self) -> int: ...
 
 
 class ProducerError(KafkaError):

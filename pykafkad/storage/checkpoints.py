@@ -10,10 +10,12 @@ without the file: a checkpoint only saves work, the log knows better.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pykafkad import uuids
 from pykafkad.storage.files import LEADER_EPOCHS, PARTITION_METADATA, read_file, replace_file, write_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 VERSION = 0
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"

@@ -10,8 +10,6 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pykafkad import uuids
 from pykafkad.errors import StartupError
@@ -20,7 +18,10 @@ from pykafkad.properties import parse
 from pykafkad.storage import checkpoints, files
 from pykafkad.storage.files import StorageError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafkad.storage.partition import Partition
 
 META_PROPERTIES = "meta.properties"
@@ -34,7 +35,7 @@ _locked_here: set[str] = set()
 log = logger("storage")
 
 
-def no_flush(partition: Partition, offset: int) -> None:
+def no_flush(partition: Partition, start: int, end: int) -> None:
     """A directory without a manager (tools, tests) flushes when it is told to, not by itself."""
 
 
@@ -62,7 +63,7 @@ class LogDirectory:
         self.broker_epoch = -1  # the one before the last clean stop
         self.failure: str | None = None
         self.dirty: list[Partition] = []  # partitions with queued appends; the manager gives all its own
-        self.flush_soon: Callable[[Partition, int], None] = no_flush
+        self.flush_soon: Callable[[Partition, int, int], None] = no_flush
         self.verify_transactions = True
         self._lock_fd = -1
 
@@ -173,3 +174,29 @@ class LogDirectory:
         os.close(self._lock_fd)
         self._lock_fd = -1
         _locked_here.discard(os.path.realpath(self.path))
+
+
+def settle_identity(directories: list[LogDirectory], node_id: int, guard: Callable[..., object]) -> str:
+    """All directories belong to one cluster and to this node; new ones join them. The cluster's id."""
+    fresh = [each for each in directories if not guard(each, each.read_identity)]
+    known = [each for each in directories if each.is_online and each.cluster_id is not None]
+    for directory in known:
+        if directory.node_id != node_id:
+            raise StartupError(
+                f"Stored node id {directory.node_id} doesn't match configured node id {node_id} in"
+                f" {directory.path}: change node.id, or remove the data"
+            )
+        if directory.cluster_id != known[0].cluster_id:
+            raise StartupError(
+                f"{directory.path} belongs to cluster {directory.cluster_id} and {known[0].path} to"
+                f" {known[0].cluster_id}"
+            )
+    ids = [each.directory_id for each in known if each.directory_id != uuids.ZERO]
+    if len(set(ids)) != len(ids):
+        raise StartupError(f"two of the log directories have the same directory.id {uuids.to_text(ids[0])}")
+    known_id = known[0].cluster_id if known else None
+    cluster_id = known_id or uuids.to_text(uuids.random_uuid())
+    for directory in directories:
+        if directory.is_online and (directory in fresh or directory.directory_id == uuids.ZERO):
+            guard(directory, directory.write_identity, cluster_id, node_id)
+    return cluster_id

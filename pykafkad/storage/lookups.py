@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from pykafkad.hot import records
 from pykafkad.storage import files, transaction_index
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.hot.segment import BatchHeader, FileRange, Segment
     from pykafkad.storage.partition import Found, Partition

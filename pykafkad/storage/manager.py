@@ -11,24 +11,27 @@ partitions; when none is left `on_all_failed` is called.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import uuids
 from pykafkad.errors import StartupError
 from pykafkad.logs import logger
 from pykafkad.storage import checkpoints, files, lookups, recovery
-from pykafkad.storage.directories import LogDirectory
+from pykafkad.storage.directories import LogDirectory, settle_identity
 from pykafkad.storage.files import StorageError
 from pykafkad.storage.partition import Partition
 from pykafkad.storage.settings import LogSettings
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any
+
     from pykafkad.clock import Clock
     from pykafkad.storage.settings import TopicConfig
 
+    Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
+
 TopicPartition = tuple[str, int]
-Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
 
 METADATA_TOPIC = "__cluster_metadata"  # its directory belongs to the metadata log
 TIDY_INTERVAL_MS = 1_000
@@ -90,7 +93,7 @@ class LogManager:
         try:
             for directory in self.directories:
                 self._guard(directory, directory.lock)
-            self._settle_identity()
+            self.cluster_id = settle_identity(self.directories, self.node_id, self._guard)
             for directory in self.online:
                 self._guard(directory, directory.take_clean_marker)
         except BaseException:
@@ -112,32 +115,6 @@ class LogManager:
         except OSError as error:
             directory.fail(str(error))
             return None
-
-    def _settle_identity(self) -> None:
-        """All directories belong to one cluster and to this node; new ones join them."""
-        fresh = [each for each in self.directories if not self._guard(each, each.read_identity)]
-        known = [each for each in self.online if each.cluster_id is not None]
-        for directory in known:
-            if directory.node_id != self.node_id:
-                raise StartupError(
-                    f"Stored node id {directory.node_id} doesn't match configured node id {self.node_id} in"
-                    f" {directory.path}: change node.id, or remove the data"
-                )
-            if directory.cluster_id != known[0].cluster_id:
-                raise StartupError(
-                    f"{directory.path} belongs to cluster {directory.cluster_id} and {known[0].path} to"
-                    f" {known[0].cluster_id}"
-                )
-        ids = [each.directory_id for each in known if each.directory_id != uuids.ZERO]
-        if len(set(ids)) != len(ids):
-            raise StartupError(
-                f"two of the log directories have the same directory.id {uuids.to_text(ids[0])}"
-            )
-        known_id = known[0].cluster_id if known else None
-        self.cluster_id = known_id or uuids.to_text(uuids.random_uuid())
-        for directory in self.online:
-            if directory in fresh or directory.directory_id == uuids.ZERO:
-                self._guard(directory, directory.write_identity, self.cluster_id, self.node_id)
 
     def open_all(
         self, known: Mapping[TopicPartition, bytes], config_of: Callable[[str], TopicConfig]
@@ -196,6 +173,7 @@ class LogManager:
                 log_start_offset=starts.get(key, 0),
                 high_watermark=marks.get(key, 0),
                 expiration_ms=self.config["producer.id.expiration.ms"],
+                lower=Lowering(directory.path, points, key),
             )
             settings = self.settings(key[0], config_of(key[0]))
             partition = Partition(*key, expected, directory, settings)
@@ -396,17 +374,18 @@ class LogManager:
         for partition in self.partitions.values():
             partition.producers.remove_expired(now_ms, self.config["producer.id.expiration.ms"])
 
-    def _flush_soon(self, partition: Partition, offset: int) -> None:
-        """A segment was rolled: everything before `offset` goes to the disk, then the recovery point may
-        move."""
-        directory, point, offsets = partition.directory, partition.recovery_point, list(partition.bases)
+    def _flush_soon(self, partition: Partition, start: int, end: int) -> None:
+        """What lies between these offsets goes to the disk (segments that were rolled, or all there is): then
+        the recovery point may move."""
+        directory, offsets = partition.directory, list(partition.bases)
+        start = min(start, partition.recovery_point)
 
         def done(result: Any) -> None:
             self._background_done(partition.log_directory, result)
             if result is None:
-                partition.recovery_point = max(partition.recovery_point, offset)
+                partition.recovery_point = max(partition.recovery_point, end)
 
-        self.submit(lambda: lookups.sync_files(directory, point, offsets), done)
+        self.submit(lambda: lookups.sync_files(directory, start, offsets), done)
 
     def save_new(self) -> None:
         """partition.metadata and the like of new partitions that nobody wrote to yet: a few at a time."""
@@ -423,7 +402,7 @@ class LogManager:
             unflushed = partition.recovery_point < partition.high_watermark
             if unflushed and age_ms >= partition.settings.flush_ms:
                 partition.last_flush_ms = now_ms
-                self._flush_soon(partition, partition.high_watermark)
+                self._flush_soon(partition, partition.recovery_point, partition.high_watermark)
 
     def delete_due(self) -> None:
         """Files of deleted partitions whose delay is over."""
@@ -466,6 +445,21 @@ class LogManager:
     def _unlock(self) -> None:
         for directory in self.directories:
             directory.unlock()
+
+
+class Lowering:
+    """Lowers one partition's entry in the recovery point checkpoint, and returns when that is on the disk."""
+
+    __slots__ = ("directory", "key", "points")
+
+    def __init__(self, directory: str, points: dict[TopicPartition, int], key: TopicPartition) -> None:
+        self.directory = directory
+        self.points = points
+        self.key = key
+
+    def __call__(self, recovery_point: int) -> None:
+        self.points[self.key] = recovery_point
+        checkpoints.write_offsets(f"{self.directory}/{checkpoints.RECOVERY_POINTS}", self.points)
 
 
 class StorageOffline(OSError):

@@ -6,22 +6,24 @@ value  int16 version, int32 coordinator epoch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
-
 from pykafkad.hot import records
 from pykafkad.pure.producer_state import ABORT, COMMIT
 from pykafkad.storage import transaction_index
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from pykafkad.pure.producer_state import ProducerState
 
 
-class Marker(NamedTuple):
-    kind: int
-    coordinator_epoch: int
-    timestamp: int
+class Marker:
+    __slots__ = ("coordinator_epoch", "kind", "timestamp")
+
+    def __init__(self, kind: int, coordinator_epoch: int, timestamp: int) -> None:
+        self.kind = kind  # ABORT or COMMIT
+        self.coordinator_epoch = coordinator_epoch
+        self.timestamp = timestamp
 
 
 def read(data: ReadableBuffer) -> Marker | None:

@@ -11,9 +11,8 @@ I/O error takes the whole log directory offline, and what was queued is lost wit
 
 from __future__ import annotations
 
-import random
+import os
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -25,7 +24,10 @@ from pykafkad.pure.producer_state import ProducerState
 from pykafkad.storage import checkpoints, lookups, markers, snapshots
 from pykafkad.storage.files import StorageError, partition_directory
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from _typeshed import ReadableBuffer
 
     from pykafkad.hot.records import Batches, Rules
@@ -247,7 +249,8 @@ class Partition:
         self.add_segment(self.log_end_offset, now_ms)
         old.offset_index.grow_to(0)
         old.time_index.grow_to(0)
-        self.log_directory.flush_soon(self, self.log_end_offset)
+        # Sealing changed the old segment's indexes, so it is synced again even if its batches were.
+        self.log_directory.flush_soon(self, old.base_offset, self.log_end_offset)
 
     def add_segment(self, base_offset: int, now_ms: int) -> None:
         """A new empty active segment."""
@@ -274,7 +277,9 @@ class Partition:
         segment.max_bytes = settings.segment_bytes
         segment.index_interval_bytes = settings.index_interval_bytes
         jitter_ms = min(settings.segment_jitter_ms, settings.segment_ms)
-        segment.roll_ms = settings.segment_ms - (random.randrange(jitter_ms) if jitter_ms > 0 else 0)
+        segment.roll_ms = settings.segment_ms - (
+            int.from_bytes(os.urandom(8)) % jitter_ms if jitter_ms > 0 else 0
+        )
         segment.offset_index.grow_to(settings.index_bytes)
         segment.time_index.grow_to(settings.index_bytes)
 
@@ -295,10 +300,11 @@ class Partition:
             self.update_last_stable_offset()
 
     def save_files(self) -> None:
-        """The small files that must be there before the first batch (of an epoch) is: topic id, leader epochs.
+        """The small files that must be there before the first batch (of an epoch) is: topic id, leader
+        epochs.
 
-        Not synced: the batches carry their epoch and the cluster's metadata the id, so both can be made anew, and
-        the flush that lets recovery skip batches syncs them.
+        Not synced: the batches carry their epoch and the cluster's metadata the id, so both can be made anew,
+        and the flush that lets recovery skip batches syncs them.
         """
         directory = self.directory
         if self.stored_epochs is None:
@@ -321,13 +327,15 @@ class Partition:
         if clean:
             self.active.write()
             self.save_files()
+            touched = self.active.changed or self.recovery_point < self.log_end_offset
             for segment in self.segments:
                 segment.seal()
             if self.settings.preallocate:
                 self.active.give_back()
             self.producers.end_offset = self.log_end_offset
             snapshots.write(self.directory, self.producers)
-            if self.recovery_point < self.log_end_offset:
+            if touched:
+                self.recovery_point = min(self.recovery_point, self.active.base_offset)
                 self.flush()
         for segment in self.segments:
             segment.release()

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 from pykafkad.hot.segment import BatchHeader, CorruptSegment, Segment
@@ -22,7 +20,10 @@ from pykafkad.pure.leader_epochs import LeaderEpochs
 from pykafkad.storage import checkpoints, leftovers, markers, snapshots, transaction_index
 from pykafkad.storage.files import CORRUPT, INDEX, LOG, TIME_INDEX, offset_name, offset_of, remove_if_there
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafkad.storage.partition import Partition
 
 ENTRY_ROOM = 12  # bytes of the larger index entry
@@ -31,10 +32,22 @@ COPY_BYTES = 1 << 20
 log = logger("recovery")
 
 
+def keep(recovery_point: int) -> None:
+    """There is no checkpoint to lower."""
+
+
 class Hints:
     """What the log directory's checkpoints say about a partition."""
 
-    __slots__ = ("clean", "expiration_ms", "high_watermark", "log_start_offset", "now_ms", "recovery_point")
+    __slots__ = (
+        "clean",
+        "expiration_ms",
+        "high_watermark",
+        "log_start_offset",
+        "lower",
+        "now_ms",
+        "recovery_point",
+    )
 
     def __init__(
         self,
@@ -45,6 +58,7 @@ class Hints:
         log_start_offset: int = 0,
         high_watermark: int = 0,
         expiration_ms: int = 86_400_000,
+        lower: Callable[[int], None] = keep,
     ) -> None:
         self.clean = clean
         self.now_ms = now_ms
@@ -52,6 +66,7 @@ class Hints:
         self.log_start_offset = log_start_offset
         self.high_watermark = high_watermark
         self.expiration_ms = expiration_ms
+        self.lower = lower  # makes a lower recovery point durable
 
 
 def load(partition: Partition, hints: Hints) -> None:
@@ -184,9 +199,7 @@ class Loader:
     def recover_from(self, first: int) -> None:
         """Walk the segments from `first` on; the first bad batch is the end of the log."""
         partition = self.partition
-        # What is made anew from here on is not on the disk, whatever the checkpoint says of what was there
-        # before.
-        self.synced_to = min(self.hints.recovery_point, partition.bases[first])
+        self.lower_recovery_point(first)
         self.load_producers(partition.bases[first])
         for slot in range(first, len(partition.segments)):
             segment = partition.segments[slot]
@@ -197,6 +210,18 @@ class Loader:
             if bad and segment.end_offset not in partition.bases[slot + 1 : slot + 2]:
                 self.drop_segments(slot + 1)
                 return
+
+    def lower_recovery_point(self, first: int) -> None:
+        """What is made anew from segment `first` on is not on the disk any more, whatever the checkpoint says
+        of what was there before: it must say less before the first file is touched."""
+        base, point = self.partition.bases[first], self.hints.recovery_point
+        if self.hints.clean:
+            self.synced_to = base
+        elif first < bisect_right(self.partition.bases, point) - 1:
+            self.hints.lower(base)
+            self.synced_to = base
+        else:
+            self.synced_to = point  # its segment is the first one that the next start walks as well
 
     def recover(self, segment: Segment) -> bool:
         """Check a segment and make its indexes anew; whether it had to be cut."""
@@ -296,6 +321,8 @@ class Loader:
         if synced_to is None:
             synced_to = log_end if hints.clean else hints.recovery_point
         partition.recovery_point = min(synced_to, log_end)
+        if partition.recovery_point < hints.recovery_point:
+            hints.lower(partition.recovery_point)
         partition.high_watermark = min(max(hints.high_watermark, partition.log_start_offset), log_end)
         partition.epochs.truncate_from_end(log_end)
         partition.epochs.truncate_from_start(partition.log_start_offset)

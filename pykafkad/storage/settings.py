@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
-
 from pykafkad.hot.records import Rules
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Protocol
 
-class TopicConfig(Protocol):
-    """Resolved topic configuration: the topic's own values over the broker's over the defaults."""
+    class TopicConfig(Protocol):
+        """Resolved topic configuration: the topic's own values over the broker's over the defaults."""
 
-    def __getitem__(self, name: str, /) -> Any: ...
+        def __getitem__(self, name: str, /) -> Any: ...
 
 
 class LogSettings:

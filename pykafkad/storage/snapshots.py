@@ -14,12 +14,15 @@ out of order where it was a duplicate before; Kafka does the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from struct import Struct
 
 from pykafkad.hot.records import crc32c
 from pykafkad.pure.producer_state import ProducerEntry, ProducerState, first_sequence_of
 from pykafkad.storage.files import SNAPSHOT, offset_name, offset_of, read_file, remove_if_there, write_file
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 VERSION = 1
 _HEAD = Struct(">hIi")

@@ -6,11 +6,14 @@ int64 last stable offset when it was written
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from struct import Struct
 
 from pykafkad.pure.producer_state import CompletedTransaction
 from pykafkad.storage.files import TRANSACTION_INDEX, offset_name, read_file, remove_if_there
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 VERSION = 0
 _ENTRY = Struct(">hqqqq")
