@@ -174,7 +174,7 @@ def start(options: Options) -> int:
             getattr(logger("config"), level)(line)
         from pykafkad import server
 
-        return server.run(config, ephemeral=options.ephemeral, data_is_default=data_is_default)
+        return server.run(config, data_is_default=data_is_default)
     except ConfigError as problem:
         return _fail(said_of(problem), EXIT_USAGE)
     except PropertiesError as problem:

@@ -9,7 +9,7 @@ the ports are bound first, so that a taken one is told before anything is touche
 from __future__ import annotations
 
 import os
-import random
+import resource
 import signal
 import socket
 import sys
@@ -71,7 +71,7 @@ class Broker:
         self.submit = self.workers.submit
         self.waiting = Waiting(self.reactor.call_later)
         self.fetch_sessions = FetchSessions(
-            config["max.incremental.fetch.session.cache.slots"], lambda: random.getrandbits(31)
+            config["max.incremental.fetch.session.cache.slots"], random_session_id
         )
         self.appends: list[tuple[Partition, Any]] = []  # this pass's, with the answers that promise them
         self.exit_code = 0
@@ -239,6 +239,20 @@ class Broker:
             self.reactor.run_pass(100)
 
 
+def random_session_id() -> int:
+    return int.from_bytes(os.urandom(4)) & 0x7FFFFFFF
+
+
+def allow_many_files() -> None:
+    """Connections and partitions hold a descriptor each: take as many as this user may have."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+        except (OSError, ValueError) as error:
+            log.warn(f"at most {soft} files and connections: the limit could not be raised: {error}")
+
+
 def peer_of(connection: Any) -> str:
     try:
         host, port = connection.peer[:2]
@@ -247,8 +261,9 @@ def peer_of(connection: Any) -> str:
     return f"{host}:{port}"
 
 
-def run(config: BrokerConfig, *, ephemeral: bool, data_is_default: bool) -> int:
+def run(config: BrokerConfig, *, data_is_default: bool) -> int:
     """Start, say so, serve until told to stop; the exit code."""
+    allow_many_files()
     broker = Broker(config)
     broker.start()
     if data_is_default:

@@ -52,7 +52,7 @@ def pykafkad(directory: Path) -> Iterator[int]:
 
 def wait_until_serving(side: Side) -> None:
     deadline = time.monotonic() + READY_SECONDS
-    while not side.client.ask(MetadataRequest(topics=[]), 12).brokers:
+    while not side.demand(MetadataRequest(topics=[]), 12).brokers:
         assert time.monotonic() < deadline, f"{side.name} does not name itself in Metadata"
         time.sleep(0.02)
 

@@ -102,6 +102,8 @@ RULES: dict[str, Rule] = {
 UNORDERED: dict[str, Callable[[Side, Any], Any]] = {
     "ProduceResponse.responses": lambda side, topic: (topic.name, side.topic_name(topic.topic_id)),
     "ProduceResponse.responses[].partition_responses": lambda _, part: (part.index, part.error_code),
+    "ListOffsetsResponse.topics": lambda _, topic: topic.name,
+    "ListOffsetsResponse.topics[].partitions": lambda _, part: part.partition_index,
     "MetadataResponse.topics": lambda _, topic: (topic.name or "", topic.error_code),
     "CreateTopicsResponse.topics": lambda _, topic: topic.name,
     "DeleteTopicsResponse.responses": lambda _, topic: (topic.name or "", topic.error_code),

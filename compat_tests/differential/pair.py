@@ -86,6 +86,14 @@ class Side:
             self.hang_up()
             return NoAnswer()
 
+    def demand(self, request: Any, version: int) -> Any:
+        """The answer, without which the test cannot go on."""
+        answer = self.ask(request, version)
+        assert answer is not None and not isinstance(answer, NoAnswer), (
+            f"{self.name} does not answer {request}"
+        )
+        return answer
+
     def outcome(self, data: bytes) -> Outcome:
         """All that comes back for these bytes up to the answer to a probe sent behind them."""
         probe = self.client.frame(ApiVersionsRequest(), 0)
@@ -175,7 +183,7 @@ class Pair:
     def learn_topics(self) -> None:
         """Reads the ids of all topics of both, after tests made or deleted some by requests of their own."""
         for side in self.sides:
-            for topic in side.client.ask(MetadataRequest(topics=None), 12).topics:
+            for topic in side.demand(MetadataRequest(topics=None), 12).topics:
                 side.topic_ids[topic.name] = topic.topic_id
 
     def _create(self, side: Side, name: str, partitions: int, configs: dict[str, str]) -> None:
@@ -183,7 +191,7 @@ class Pair:
         topic = kind.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
         configs = {"retention.ms": "-1", **configs}  # tests write records of other years
         topic.configs = [kind.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()]
-        answer = side.client.ask(kind(topics=[topic], timeout_ms=30_000), 7).topics[0]
+        answer = side.demand(kind(topics=[topic], timeout_ms=30_000), 7).topics[0]
         assert answer.error_code == 0, f"{side.name} does not create {name}: {answer}"
         side.topic_ids[name] = answer.topic_id
 
@@ -193,7 +201,7 @@ class Pair:
         parts = [kind.ListOffsetsPartition(partition_index=i, timestamp=-1) for i in range(partitions)]
         request = kind(topics=[kind.ListOffsetsTopic(name=name, partitions=parts)])
         deadline = time.monotonic() + READY_SECONDS
-        while any(part.error_code for part in side.client.ask(request, 7).topics[0].partitions):
+        while any(part.error_code for part in side.demand(request, 7).topics[0].partitions):
             assert time.monotonic() < deadline, f"{side.name} has no leaders for {name}"
             time.sleep(0.005)
 

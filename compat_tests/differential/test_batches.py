@@ -84,7 +84,7 @@ def check(topics: Topics, kind: str, row: Any) -> None:
         pair.same(request, FETCH_VERSION)
         return
     ours, theirs = [
-        side.client.ask(request(side), FETCH_VERSION).responses[0].partitions[0] for side in pair.sides
+        side.demand(request(side), FETCH_VERSION).responses[0].partitions[0] for side in pair.sides
     ]
     assert ours.high_watermark == theirs.high_watermark
     assert consumed(ours.records) == consumed(theirs.records)

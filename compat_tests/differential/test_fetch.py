@@ -207,7 +207,7 @@ def test_waiting_at_the_end_of_the_log(
     request = fetch({topic: [fetch_partition(0, END)]}, min_bytes=min_bytes, max_wait_ms=wait_ms)
     for side in pair.sides:
         began = time.monotonic()
-        side.client.ask(request(side), version)
+        side.demand(request(side), version)
         assert (time.monotonic() - began >= wait_ms / 1000) == waits, side.name
     pair.same(request, version)
 
@@ -221,7 +221,7 @@ def test_what_ends_the_waiting(pair: Pair, topic: str, parts: tuple[int, int]) -
         waited = []
         for side in pair.sides:
             began = time.monotonic()
-            side.client.ask(request(side), 12)
+            side.demand(request(side), 12)
             waited.append(time.monotonic() - began >= wait_ms / 1000)
         assert waited[0] == waited[1]
         pair.same(request, 12)
@@ -237,7 +237,7 @@ def test_a_waiting_fetch_is_woken_by_a_produce(pair: Pair, version: int) -> None
         side.client.send(side.client.frame(waiting(side), version))
         fetcher, side._client = side._client, None
         try:
-            side.client.ask(produce(topic, {0: batch(b"news")})(side), 9)
+            side.demand(produce(topic, {0: batch(b"news")})(side), 9)
             assert fetcher is not None
             answers.append(fetcher.receive()[4:])
             assert time.monotonic() - began < 8, side.name

@@ -23,7 +23,7 @@ def settle(pair: Pair, request: FindCoordinatorRequest, version: int) -> None:
     """Asks until neither says that its internal topic is only being made."""
     deadline = time.monotonic() + FOUND_SECONDS
     for side in pair.sides:
-        while COORDINATOR_NOT_AVAILABLE in codes(side.client.ask(request, version)):
+        while COORDINATOR_NOT_AVAILABLE in codes(side.demand(request, version)):
             assert time.monotonic() < deadline, f"{side.name} finds no coordinator"
             time.sleep(0.05)
 

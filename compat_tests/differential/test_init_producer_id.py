@@ -22,7 +22,7 @@ def request(**fields: Any) -> InitProducerIdRequest:
 def next_id(side: Side) -> int:
     """Kafka says that it is loading whenever it waits for its next block of ids."""
     deadline = time.monotonic() + READY_SECONDS
-    while (answer := side.client.ask(request(), 4)).error_code == COORDINATOR_LOAD_IN_PROGRESS:
+    while (answer := side.demand(request(), 4)).error_code == COORDINATOR_LOAD_IN_PROGRESS:
         assert time.monotonic() < deadline, f"{side.name} gives no producer id"
         time.sleep(0.01)
     producer_id: int = answer.producer_id

@@ -109,7 +109,7 @@ def test_a_topic_is_created_on_first_use(pair: Pair, version: int) -> None:
     pair.same(request, version)
     for side in pair.sides:
         deadline = time.monotonic() + CREATED_SECONDS
-        while side.client.ask(request, version).topics[0].error_code:
+        while side.demand(request, version).topics[0].error_code:
             assert time.monotonic() < deadline, f"{side.name} does not create {name}"
             time.sleep(0.01)
     pair.learn_topics()

@@ -24,7 +24,10 @@ from pykafkad.storage.partition import Partition
 RUNS = int(os.environ.get("RUNS", "40"))
 STEPS = 120
 PAGE = 512
-SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else [20_261_118 + run for run in range(RUNS)]
+FOUND_BUGS = [20_261_167, 20_261_172, 20_261_213, 20_261_513, 20_261_646, 20_261_701]
+SEEDS = [20_261_118 + run for run in range(RUNS)] + FOUND_BUGS
+if "SEED" in os.environ:
+    SEEDS = [int(os.environ["SEED"])]
 CONFIG = topic_config(segment_bytes=3000, index_interval_bytes=400, segment_index_bytes=400, segment_ms=5_000)
 
 

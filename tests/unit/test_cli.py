@@ -21,11 +21,11 @@ class Server(ModuleType):
     def __init__(self) -> None:
         super().__init__("pykafkad.server")
         self.config: BrokerConfig
-        self.ephemeral = self.data_is_default = self.data_was_there = False
+        self.data_is_default = self.data_was_there = False
         self.behave: Callable[[], int] = lambda: 0
 
-    def run(self, config: BrokerConfig, *, ephemeral: bool, data_is_default: bool) -> int:
-        self.config, self.ephemeral, self.data_is_default = config, ephemeral, data_is_default
+    def run(self, config: BrokerConfig, *, data_is_default: bool) -> int:
+        self.config, self.data_is_default = config, data_is_default
         self.data_was_there = os.path.isdir(config.log_dirs[0])
         return self.behave()
 
@@ -66,7 +66,7 @@ def one_line(capsys: pytest.CaptureFixture[str]) -> str:
 def test_without_arguments_the_data_is_in_a_directory_of_the_users(server: Server, tmp_path: Path) -> None:
     assert cli.main(["start"]) == 0
     assert server.config.log_dirs == [str(tmp_path / "xdg" / "pykafkad")]
-    assert (server.data_is_default, server.ephemeral) == (True, False)
+    assert server.data_is_default
     assert not server.data_was_there
 
 
@@ -83,7 +83,6 @@ def test_ephemeral_data_is_gone_at_exit(server: Server, tmp_path: Path) -> None:
     for behave in (lambda: 0, raising(StartupError("taken")), raising(ValueError("a bug"))):
         server.behave = behave
         cli.main(["start", "--ephemeral", "--log-level", "off"])
-        assert server.ephemeral
         assert server.data_was_there
         assert server.config.log_dirs[0].startswith(str(tmp_path))
         assert not os.path.exists(server.config.log_dirs[0])

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import os
 import resource
-import subprocess
-import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,9 +11,9 @@ from typing import Any
 import pytest
 from storage_kit import NOW_MS, TOPIC_ID, append, batch, idempotent, manager, read_all, topic_config, values
 
-from pykafkad import errors, uuids
+from pykafkad import errors
 from pykafkad.clock import ManualClock
-from pykafkad.errors import KafkaError, StartupError
+from pykafkad.errors import KafkaError
 from pykafkad.storage import checkpoints
 from pykafkad.storage.manager import LogManager
 from pykafkad.storage.partition import Partition
@@ -44,127 +41,6 @@ def append_and_commit(logs: LogManager, partition: Partition, *batches: bytearra
     for each in batches:
         partition.append(each, NOW_MS)
     assert logs.commit() == []
-
-
-# -- directories
-
-
-def test_a_new_directory_is_locked_and_identified(tmp_path: Path) -> None:
-    logs = start(tmp_path / "deep" / "data")
-    lines = (tmp_path / "deep" / "data" / "meta.properties").read_text().splitlines()
-    assert lines[0] == "#" and lines[1].startswith("#")
-    fields = dict(line.split("=", 1) for line in lines[2:])
-    assert fields["version"] == "1" and fields["node.id"] == "1"
-    assert fields["cluster.id"] == logs.cluster_id
-    assert uuids.from_text(fields["directory.id"]) == logs.directories[0].directory_id
-    assert (tmp_path / "deep" / "data" / ".lock").exists()
-    logs.close()
-    assert not (tmp_path / "deep" / "data" / ".lock").exists()
-
-
-def test_identity_is_kept(tmp_path: Path) -> None:
-    first = start(tmp_path)
-    first.close()
-    second = start(tmp_path)
-    assert second.cluster_id == first.cluster_id
-    assert second.directories[0].directory_id == first.directories[0].directory_id
-    second.close()
-
-
-def test_a_new_directory_joins_the_cluster_of_the_others(tmp_path: Path) -> None:
-    first = start(tmp_path / "a")
-    first.close()
-    both = start(tmp_path / "a", tmp_path / "b")
-    assert [each.cluster_id for each in both.directories] == [first.cluster_id] * 2
-    assert both.directories[0].directory_id != both.directories[1].directory_id
-    both.close()
-
-
-def edit(path: Path, key: str, value: str) -> None:
-    lines = (path / "meta.properties").read_text().splitlines()
-    kept = [f"{key}={value}" if line.startswith(key) else line for line in lines]
-    (path / "meta.properties").write_text("\n".join(kept))
-
-
-@pytest.mark.parametrize(
-    ("key", "value", "said"),
-    [
-        ("node.id", "7", "Stored node id 7 doesn't match configured node id 1"),
-        ("cluster.id", "AAAAAAAAAAAAAAAAAAAAAA", "belongs to cluster"),
-        ("version", "2", "version 2 is not 1"),
-        ("node.id", "seven", "missing or damaged"),
-        ("directory.id", None, "same directory.id"),
-    ],
-)
-def test_directories_that_do_not_belong_are_refused(
-    tmp_path: Path, key: str, value: str | None, said: str
-) -> None:
-    both = start(tmp_path / "a", tmp_path / "b")
-    both.close()
-    edit(tmp_path / "b", key, value or uuids.to_text(both.directories[0].directory_id))
-    with pytest.raises(StartupError, match=said):
-        manager(tmp_path / "a", tmp_path / "b")
-    edit(tmp_path / "b", "node.id", "1")  # and the refusal left no lock behind
-    manager(tmp_path / "a").close(clean=False)
-
-
-def test_a_directory_named_twice_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "link").symlink_to(tmp_path / "data")
-    with pytest.raises(StartupError, match="Duplicate log directory"):
-        manager(tmp_path / "data", tmp_path / "link")
-
-
-def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
-    logs = start(tmp_path)
-    program = (
-        "import fcntl, os, sys\n"
-        "fd = os.open(sys.argv[1], os.O_RDWR)\n"
-        "fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program, tmp_path / ".lock"], capture_output=True, check=False
-    )
-    assert b"BlockingIOError" in run.stderr
-    logs.close()
-
-
-def test_a_second_manager_in_this_process_is_kept_out(tmp_path: Path) -> None:
-    logs = start(tmp_path)
-    with pytest.raises(StartupError, match="Failed to acquire lock"):
-        manager(tmp_path)
-    logs.close()
-    manager(tmp_path).close(clean=False)
-
-
-def test_a_lock_that_is_held_is_said_in_one_line(tmp_path: Path) -> None:
-    program = (
-        "import fcntl, os, sys\n"
-        "fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)\n"
-        "fcntl.lockf(fd, fcntl.LOCK_EX)\n"
-        "print('held', flush=True)\n"
-        "sys.stdin.read()\n"
-    )
-    command = [sys.executable, "-c", program, tmp_path / ".lock"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
-        assert holder.stdout is not None
-        holder.stdout.readline()
-        with pytest.raises(StartupError, match="Failed to acquire lock"):
-            manager(tmp_path)
-        holder.communicate()
-
-
-def test_without_any_usable_directory_there_is_no_start(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a directory")
-    with pytest.raises(StartupError, match="No log directory can be used"):
-        manager(tmp_path / "file" / "data")
-
-
-def test_one_bad_directory_of_two_is_offline(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("not a directory")
-    logs = start(tmp_path / "good", tmp_path / "file" / "data")
-    assert [directory.is_online for directory in logs.directories] == [True, False]
-    assert create(logs, "orders")[0].log_directory is logs.directories[0]
-    logs.close()
 
 
 # -- clean and unclean stops
@@ -531,20 +407,18 @@ def test_producers_expire(tmp_path: Path) -> None:
 
 
 def test_many_partitions_cost_little(tmp_path: Path) -> None:
-    """Creating costs well under a millisecond, an idle one a few KB and no descriptor once reopened."""
+    """An idle one holds a few KB and no descriptor."""
     count = 1000
     logs = start(tmp_path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    began = time.process_time()
+    descriptors = len(os.listdir("/proc/self/fd"))
     for index in range(count):
         logs.create("many", index, TOPIC_ID, CONFIG, 0)
-    spent_us = (time.process_time() - began) / count * 1e6
     grown_kib = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / count
-    assert spent_us < 1000, f"{spent_us:.0f} us of CPU to create a partition"
     assert grown_kib < 8, f"{grown_kib:.1f} KiB a partition"
     logs.close()
-    assert len(os.listdir("/proc/self/fd")) < 100
+    assert len(os.listdir("/proc/self/fd")) <= descriptors + 10
     logs = start(tmp_path, known={("many", index): TOPIC_ID for index in range(count)})
     assert len(logs.partitions) == count
-    assert len(os.listdir("/proc/self/fd")) < 100
+    assert len(os.listdir("/proc/self/fd")) <= descriptors + 10
     logs.close()

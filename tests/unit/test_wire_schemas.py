@@ -14,6 +14,7 @@ from pykafkad.hot import wire
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "protocol" / "messages"
+PACKAGE = Path(messages.__file__).parent  # where it is installed, which need not be beside the tests
 
 
 def tool(name, *arguments):
@@ -28,7 +29,7 @@ def test_the_schemas_are_sound():
 
 
 def test_the_stub_is_what_the_schemas_say():
-    assert tool("stubs.py").stdout == (ROOT / "pykafkad" / "messages.pyi").read_text()
+    assert tool("stubs.py").stdout == (PACKAGE / "messages.pyi").read_text()
 
 
 SOUND = {
@@ -112,7 +113,7 @@ def test_nothing_is_loaded_before_it_is_asked_for():
         "print(sorted(set(vars(messages)) - before), 'json' in sys.modules, 're' in sys.modules)"
     )
     result = subprocess.run(
-        [sys.executable, "-S", "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-S", "-c", code], cwd=PACKAGE.parent, capture_output=True, text=True, check=True
     )
     assert result.stdout == "['FetchRequest'] False False\n"
 
