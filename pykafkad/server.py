@@ -220,6 +220,7 @@ class Broker:
 
     def shut_down(self) -> None:
         """Finish what is under way, flush, write the checkpoints and the marker of a clean stop."""
+        self.waiting.expire_all()
         self.reactor.drain(DRAIN_MS)
         self.listeners.close()
         self._settle()

@@ -32,7 +32,11 @@ class Waiting:
     def __init__(self, call_later: Callable[..., Timer]) -> None:
         self._call_later = call_later
         self._woken: list[Waiter] = []
-        self.count = 0
+        self._waiters: set[Waiter] = set()
+
+    @property
+    def count(self) -> int:
+        return len(self._waiters)
 
     def wait(
         self, partitions: Iterable[Partition], max_wait_ms: int, attempt: Callable[[bool], bool]
@@ -41,7 +45,7 @@ class Waiting:
         for partition in waiter.partitions:
             partition.waiters.append(waiter)
         waiter.timer = self._call_later(max_wait_ms, self._expire, waiter)
-        self.count += 1
+        self._waiters.add(waiter)
         return waiter
 
     def advanced(self, partition: Partition) -> None:
@@ -65,9 +69,14 @@ class Waiting:
             return
         waiter.timer.cancel()
         waiter.timer = None
-        self.count -= 1
+        self._waiters.discard(waiter)
         for partition in waiter.partitions:
             partition.waiters.remove(waiter)
+
+    def expire_all(self) -> None:
+        """The broker stops: all are answered with what there is."""
+        for waiter in list(self._waiters):
+            self._expire(waiter)
 
     def _expire(self, waiter: Waiter) -> None:
         if waiter.timer is not None:

@@ -7,11 +7,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
-from pykafkad.messages import MetadataRequest
+from pykafkad.messages import FetchRequest, MetadataRequest
 from pykafkad.testing import Broker, BrokerError
 
 SECONDS = 60
@@ -119,3 +120,50 @@ def test_a_second_broker_on_a_directory_is_refused(tmp_path: Path) -> None:
     assert len(err.splitlines()) == 1
     assert str(tmp_path / "data") in err
     assert (tmp_path / "data").is_dir()  # a directory that was given stays
+
+
+def test_a_waiting_fetch_is_answered_when_the_broker_stops() -> None:
+    with Broker(topics=["t"]) as broker, broker.client() as client:
+        item = FetchRequest.FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1000)
+        topics_ = [FetchRequest.FetchTopic(topic="t", partitions=[item])]
+        waiting = FetchRequest(max_wait_ms=600_000, min_bytes=1, topics=topics_)
+        timer = threading.Timer(0.2, broker.stop)
+        timer.start()
+        answer = client.call(waiting, 12)
+        timer.join()
+        assert answer.responses[0].partitions[0].error_code == 0
+        assert not broker.running
+
+
+def test_several_listeners_are_served_and_each_client_is_told_its_own() -> None:
+    listeners = {
+        "listeners": "INSIDE://127.0.0.1:0,OUTSIDE://127.0.0.1:0",
+        "advertised.listeners": "INSIDE://127.0.0.1:0,OUTSIDE://outside.example:1234",
+        "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+        "inter.broker.listener.name": "INSIDE",
+    }
+    with Broker(config=listeners) as broker, broker.client() as client:
+        told = client.call(MetadataRequest(topics=[]), 12).brokers
+        assert [(each.host, each.port) for each in told] == [("127.0.0.1", broker.port)]
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        bytes.fromhex("16030100c8010000c40303"),
+        b"\xff\xff\xff\xff",
+        b"\x7f\xff\xff\xff",
+        b"\0\0\0\x0b\x03\xe7\0\0\0\0\0\1\0\1c",
+        b"\0\0\0\0",
+    ],
+)
+def test_what_is_no_request_ends_its_connection_with_one_line_and_nothing_else(sent: bytes) -> None:
+    with Broker(topics=["t"]) as broker, broker.client() as other:
+        before = len(broker.log_text().splitlines())
+        with socket.create_connection((broker.host, broker.port), SECONDS) as bad:
+            bad.sendall(sent)
+            assert bad.recv(1) == b""
+        assert other.call(MetadataRequest(topics=None), 12).topics[0].name == "t"
+        lines = broker.log_text().splitlines()[before:]
+        assert len(lines) == 1 and "INFO" in lines[0] and "Traceback" not in lines[0], lines

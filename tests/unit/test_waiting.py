@@ -77,3 +77,12 @@ def test_a_cancelled_waiter_is_not_asked_even_if_it_was_woken():
     waiting.cancel(waiter)
     waiting.ask_woken()
     assert attempt.asked == [] and partition.waiters == []
+
+
+def test_all_are_answered_when_the_broker_stops():
+    timers, partition = Timers(), FakePartition()
+    waiting, attempts = Waiting(timers), [Attempt(), Attempt()]
+    for attempt in attempts:
+        waiting.wait([partition], 500, attempt)
+    waiting.expire_all()
+    assert [attempt.asked for attempt in attempts] == [[True], [True]] and waiting.count == 0
