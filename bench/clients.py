@@ -70,7 +70,7 @@ def consume(port: int, topic: str, count: int, size: int, pid: int) -> dict[str,
         if now - last > IDLE_SECONDS:
             raise RuntimeError(f"{seen} of {count} consumed, then nothing for {IDLE_SECONDS} s")
     result = {"seconds": last - began, "cpu": cpu_seconds(pid) - cpu}
-    if len(messages[-1].value()) != size:
+    if len(messages[-1].value() or b"") != size:
         raise RuntimeError("the last record is not what was produced")
     client.close()
     return result

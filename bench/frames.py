@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from typing import Any
 
 from pykafkad.hot import records, wire
 from pykafkad.messages import FetchRequest, ProduceRequest
@@ -19,6 +20,12 @@ def batch(count: int, size: int) -> bytes:
     return bytes(records.build([(None, os.urandom(size), [], now_ms) for _ in range(count)]))
 
 
+def framed(message: Any, version: int) -> bytes:
+    frame = wire.request(message, version, 0, CLIENT_ID)
+    assert isinstance(frame, bytes)
+    return frame
+
+
 def produce_message(topic: str, partition: int, data: bytes) -> ProduceRequest:
     part = ProduceRequest.PartitionProduceData(index=partition, records=data)
     entry = ProduceRequest.TopicProduceData(name=topic, partition_data=[part])
@@ -26,7 +33,7 @@ def produce_message(topic: str, partition: int, data: bytes) -> ProduceRequest:
 
 
 def produce(topic: str, partition: int, data: bytes) -> bytes:
-    return bytes(wire.request(produce_message(topic, partition, data), PRODUCE_VERSION, 0, CLIENT_ID))
+    return framed(produce_message(topic, partition, data), PRODUCE_VERSION)
 
 
 def produce_error_at(topic: str) -> int:
@@ -38,7 +45,7 @@ def fetch(topic: str, offset: int, max_bytes: int) -> bytes:
     part = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=max_bytes)
     entry = FetchRequest.FetchTopic(topic=topic, partitions=[part])
     message = FetchRequest(max_wait_ms=500, min_bytes=1, max_bytes=max_bytes, topics=[entry])
-    return bytes(wire.request(message, FETCH_VERSION, 0, CLIENT_ID))
+    return framed(message, FETCH_VERSION)
 
 
 def fetch_error_at(topic: str) -> int:

@@ -190,15 +190,14 @@ class RecordsError(KafkaError):
 
     `message` is what an answer carries (Kafka sends few of its texts), str() says what is wrong. `record_errors`:
     (index in the batch, text) of the records that break a rule of the topic. `position`: where in the buffer the bad
-    batch starts. `whole_request`: Kafka fails all of a Produce request's partitions for it, not this one alone.
+    batch starts.
     """
 
-    def __init__(self, code, message=None, record_errors=(), *, detail="", position=-1, whole_request=False):
+    def __init__(self, code, message=None, record_errors=(), *, detail="", position=-1):
         super().__init__(code, message)
         self.record_errors = list(record_errors)
         self.detail = detail or message or errors.NAMES[code]
         self.position = position
-        self.whole_request = whole_request
 
     def __str__(self):
         return self.detail

@@ -174,6 +174,27 @@ def scan(buffer, bint check_crc=True):
         PyBuffer_Release(&view)
 
 
+def check_framing(buffer, bint has_transactional_id):
+    """What Kafka looks at before it looks at partitions: RecordsError fails a whole Produce request."""
+    cdef Py_buffer view
+    cdef int32_t size = 0
+    cdef int8_t magic = 0
+    cdef int status
+    cdef const uint8_t *data
+    if buffer is None:
+        return
+    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+    try:
+        data = <const uint8_t *>view.buf
+        status = batch_next(data, view.len, &size, &magic)
+        if status != BATCH_OK and status != BATCH_END:
+            raise produce_framing(status, data, True)
+        if status == BATCH_OK and magic == 2 and size > 22 and data[22] & TRANSACTIONAL_FLAG and not has_transactional_id:
+            raise RecordsError(errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, detail="a transactional batch and no id")
+    finally:
+        PyBuffer_Release(&view)
+
+
 def check_produce(buffer, int version):
     """What Kafka checks of a partition's records when it reads a Produce request: one batch, of format 2."""
     cdef Py_buffer view
@@ -204,12 +225,11 @@ def check_produce(buffer, int version):
 
 
 cdef object produce_framing(int status, const uint8_t *data, bint first):
-    """Kafka looks at the first batch before it looks at partitions: what is wrong there fails the whole request."""
+    """Only of the first batch Kafka says what is wrong with it."""
     error = failure(status, 0)
     if first and status == BATCH_BAD_SIZE:
         size = <int32_t>load_32(data + 8)
         error.message = f"Record size {size} is less than the minimum record overhead (14)"
     elif first and status == BATCH_BAD_MAGIC:
         error.message = f"Invalid magic found in record: {<int8_t>data[16]}"
-    error.whole_request = first
     return error

@@ -31,11 +31,11 @@ def is_host(pair: Pair, ours: Any, theirs: Any) -> bool:
 
 
 def is_port(pair: Pair, ours: Any, theirs: Any) -> bool:
-    return ours == theirs or (0 < ours < 65536 and 0 < theirs < 65536)
+    return bool(ours == theirs or (0 < ours < 65536 and 0 < theirs < 65536))
 
 
 def is_cluster_id(pair: Pair, ours: Any, theirs: Any) -> bool:
-    return ours == theirs if not theirs else isinstance(ours, str) and len(ours) == len(theirs)
+    return bool(ours == theirs if not theirs else isinstance(ours, str) and len(ours) == len(theirs))
 
 
 def is_same_topic(pair: Pair, ours: Any, theirs: Any) -> bool:
@@ -44,21 +44,21 @@ def is_same_topic(pair: Pair, ours: Any, theirs: Any) -> bool:
 
 
 def is_new_topic(pair: Pair, ours: Any, theirs: Any) -> bool:
-    return (ours == NO_UUID) == (theirs == NO_UUID)
+    return bool((ours == NO_UUID) == (theirs == NO_UUID))
 
 
 def is_same_time(pair: Pair, ours: Any, theirs: Any) -> bool:
     now_ms = time.time() * 1000
-    return ours == theirs or (abs(ours - now_ms) < CLOSE_MS and abs(theirs - now_ms) < CLOSE_MS)
+    return bool(ours == theirs or (abs(ours - now_ms) < CLOSE_MS and abs(theirs - now_ms) < CLOSE_MS))
 
 
 def is_identifier(pair: Pair, ours: Any, theirs: Any) -> bool:
     """Both an id (0 or more), or both the same number that stands for none."""
-    return ours == theirs or (ours >= 0 and theirs >= 0)
+    return bool(ours == theirs or (ours >= 0 and theirs >= 0))
 
 
 def is_session(pair: Pair, ours: Any, theirs: Any) -> bool:
-    return ours == theirs or (ours > 0 and theirs > 0)
+    return bool(ours == theirs or (ours > 0 and theirs > 0))
 
 
 HOST = Rule("where it listens", is_host)

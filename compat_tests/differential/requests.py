@@ -21,7 +21,7 @@ OLD_MS = 1_700_000_000_000
 
 def batch(*values: bytes, timestamp: int = OLD_MS, **header: Any) -> bytes:
     """A batch of records with these values, a millisecond apart."""
-    entries = [(None, value, [], timestamp + index) for index, value in enumerate(values)]
+    entries: list[Any] = [(None, value, [], timestamp + index) for index, value in enumerate(values)]
     return bytes(records.build(entries, **header))
 
 

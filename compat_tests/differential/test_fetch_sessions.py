@@ -174,7 +174,7 @@ def test_a_changed_limit_is_kept(pair: Pair, session: MakeSession, topic: str, v
 
 
 @at_every_version("Fetch", since=13)
-def test_a_topic_deleted_and_made_again(pair: Pair, session: MakeSession, version: int) -> None:
+def test_known_and_unknown_ids_together(pair: Pair, session: MakeSession, version: int) -> None:
     def build(side: Side) -> Any:
         part = [fetch_partition(0, 0)]
         entries = [

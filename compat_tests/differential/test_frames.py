@@ -39,7 +39,7 @@ MUTATIONS = 40
 
 
 def metadata(version: int) -> Any:
-    fields = {"allow_auto_topic_creation": False} if version >= 4 else {}
+    fields: dict[str, Any] = {"allow_auto_topic_creation": False} if version >= 4 else {}
     return MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=TOPIC)], **fields)
 
 
@@ -92,7 +92,9 @@ def sample(pair: Pair, api: str, version: int) -> tuple[Any, bytes]:
     """A request and its frame without the size, the same for both."""
     made = SAMPLES[api](version)
     request = made(pair.theirs) if callable(made) else made
-    return request, bytes(wire.request(request, version, 7, "raw"))[4:]
+    frame = wire.request(request, version, 7, "raw")
+    assert isinstance(frame, bytes)
+    return request, frame[4:]
 
 
 def framed(data: bytes) -> bytes:

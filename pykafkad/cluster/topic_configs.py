@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Entry = tuple[str, str | None, int, bool]  # name, value, source, sensitive (then the value is not shown)
 
-SHOWN = sorted(name for name, key in TOPIC_KEYS.items() if not key.internal)
+SHOWN = frozenset(name for name, key in TOPIC_KEYS.items() if not key.internal)
 
 
 def why_refused(config: BrokerConfig, wanted: Mapping[str, str | None]) -> str | None:
@@ -47,13 +47,13 @@ def why_refused(config: BrokerConfig, wanted: Mapping[str, str | None]) -> str |
 
 
 def effective(config: BrokerConfig, image: Image, node_id: int, own: Mapping[str, str]) -> Iterator[Entry]:
-    """Every config of a topic, by name."""
+    """Every config of a topic, by name; one of Kafka's internal ones only where it is set."""
     layers = (
         (image.broker_configs(str(node_id)), DYNAMIC_BROKER_CONFIG),
         (image.broker_configs(ALL_BROKERS), DYNAMIC_DEFAULT_BROKER_CONFIG),
         (config.texts, STATIC_BROKER_CONFIG),
     )
-    for name in SHOWN:
+    for name in sorted({*SHOWN, *own}):
         key = TOPIC_KEYS[name]
         if name in own:
             value, source = own[name], DYNAMIC_TOPIC_CONFIG

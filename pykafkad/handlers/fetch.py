@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.handlers.partitions import find
+from pykafkad.handlers.partitions import NO_TOPIC_ID, find
 from pykafkad.messages import FetchResponse
 from pykafkad.pure import fetch_session
 from pykafkad.pure.fetch_session import Decision, Followed
@@ -26,8 +26,13 @@ API_KEY = 1
 VERSIONS = (4, 18)
 REQUEST = "FetchRequest"
 
+FIRST_VERSION_WITH_ERROR = 7
 FIRST_VERSION_WITH_TOPIC_IDS = 13
+FIRST_VERSION_WITH_LEADER = 16
 READ_COMMITTED = 1
+ISOLATION_LEVELS = (0, READ_COMMITTED)
+# Errors of what does not exist: told last, and no reason not to wait for what does.
+ABSENT = (errors.UNKNOWN_TOPIC_OR_PARTITION, errors.UNKNOWN_TOPIC_ID)
 
 SESSION_ERRORS = {
     fetch_session.NOT_FOUND: errors.FETCH_SESSION_ID_NOT_FOUND,
@@ -38,11 +43,14 @@ SESSION_ERRORS = {
 TopicResponse = FetchResponse.FetchableTopicResponse
 PartitionData = FetchResponse.PartitionData
 EpochEndOffset = FetchResponse.EpochEndOffset
+LeaderIdAndEpoch = FetchResponse.LeaderIdAndEpoch
 AbortedTransaction = FetchResponse.AbortedTransaction
 
 
 def handle(broker: Broker, request: Any, context: Context) -> Any:
     uses_topic_ids = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
+    if request.isolation_level not in ISOLATION_LEVELS or (uses_topic_ids and names_no_topic(request)):
+        return failed_as_a_whole(request, context.version)
     decision = broker.fetch_sessions.decide(
         request.session_id,
         request.session_epoch,
@@ -58,23 +66,44 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
     if request.max_wait_ms <= 0 or fetch.is_enough():
         return fetch.response()
     context.defer()
-    broker.wait(context.connection, fetch.partitions(), request.max_wait_ms, fetch.attempt)
+    broker.wait(context.connection, fetch.partitions, request.max_wait_ms, fetch.attempt)
     return context
 
 
-def followed_of(request: Any, uses_topic_ids: bool) -> list[Followed]:
-    return [
-        Followed(
-            topic.topic_id if uses_topic_ids else topic.topic,
-            item.partition,
-            item.fetch_offset,
-            item.partition_max_bytes,
-            item.current_leader_epoch,
-            item.last_fetched_epoch,
+def names_no_topic(request: Any) -> bool:
+    return any(topic.topic_id == NO_TOPIC_ID for topic in request.topics)
+
+
+def failed_as_a_whole(request: Any, version: int) -> Any:
+    """What Kafka makes of a request that it cannot make sense of."""
+    code = errors.UNKNOWN_SERVER_ERROR
+    if version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        return FetchResponse(error_code=code)
+    response = FetchResponse(error_code=code if version >= FIRST_VERSION_WITH_ERROR else errors.NONE)
+    response.responses = [
+        TopicResponse(
+            topic=topic.topic, partitions=[failure(item.partition, code) for item in topic.partitions]
         )
         for topic in request.topics
-        for item in topic.partitions
     ]
+    return response
+
+
+def followed_of(request: Any, uses_topic_ids: bool) -> list[Followed]:
+    """What is asked for; of a partition that is named twice the last counts."""
+    followed = {}
+    for topic in request.topics:
+        name = topic.topic_id if uses_topic_ids else topic.topic
+        for item in topic.partitions:
+            followed[name, item.partition] = Followed(
+                name,
+                item.partition,
+                item.fetch_offset,
+                item.partition_max_bytes,
+                max(item.current_leader_epoch, -1),
+                item.last_fetched_epoch,
+            )
+    return list(followed.values())
 
 
 def forgotten_of(request: Any, uses_topic_ids: bool) -> list[fetch_session.Key]:
@@ -95,6 +124,7 @@ class Fetch:
         "decision",
         "followed",
         "is_follower",
+        "partitions",
         "request",
         "size",
         "urgent",
@@ -113,18 +143,35 @@ class Fetch:
         """Read every partition in turn until the byte limit of the whole answer is used up."""
         left = min(self.request.max_bytes, self.broker.config.fetch_max_bytes)
         self.answers: list[tuple[Followed, Any, int]] = []
+        self.partitions: list[Partition] = []
         self.size = 0
         self.urgent = False  # something must be told now: an error, or a divergence
+        absent = []
         for followed in self.followed:
             try:
                 partition = self.find(followed)
+                self.partitions.append(partition)
                 answer, size = self.read_partition(partition, followed, left)
             except KafkaError as error:
-                answer, size = failure(followed.index, error.code), 0
+                answer, size = self.failure(followed.index, error.code), 0
+                if error.code in ABSENT:
+                    absent.append((followed, answer, size))
+                    continue
                 self.urgent = True
             self.size += size
             left = max(0, left - size)
             self.answers.append((followed, answer, size))
+        if not self.answers:
+            self.urgent = True
+        self.answers += absent
+
+    def failure(self, index: int, code: int) -> Any:
+        answer = failure(index, code)
+        if code not in ABSENT:
+            answer.aborted_transactions = None
+        if code == errors.NOT_LEADER_OR_FOLLOWER and self.context.version >= FIRST_VERSION_WITH_LEADER:
+            answer.current_leader = LeaderIdAndEpoch(leader_id=self.broker.node_id, leader_epoch=0)
+        return answer
 
     def find(self, followed: Followed) -> Partition:
         topic = followed.topic
@@ -141,6 +188,8 @@ class Fetch:
     def read_partition(self, partition: Partition, followed: Followed, left: int) -> tuple[Any, int]:
         committed_only = self.request.isolation_level == READ_COMMITTED
         offset = followed.fetch_offset
+        if followed.max_bytes < 0:
+            raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
         answer = PartitionData(
             partition_index=followed.index,
             high_watermark=partition.high_watermark,
@@ -182,15 +231,13 @@ class Fetch:
         return None
 
     def is_enough(self) -> bool:
-        return self.urgent or not self.followed or self.size >= self.request.min_bytes
-
-    def partitions(self) -> list[Partition]:
-        return [self.find(followed) for followed in self.followed]
+        return self.urgent or self.size >= self.request.min_bytes
 
     def attempt(self, expired: bool) -> bool:
-        """A partition advanced, or the time is up."""
+        """A partition advanced, or is gone, or the time is up."""
+        found = len(self.partitions)
         self.read()
-        if not expired and not self.is_enough():
+        if not expired and not self.is_enough() and len(self.partitions) == found:
             return False
         self.context.answer(self.response())
         return True
@@ -211,7 +258,7 @@ class Fetch:
         if session is not None:
             for followed, answer, size in answers:
                 followed.told(answer.error_code, answer.high_watermark, answer.log_start_offset)
-                if size:
+                if size and decision.kind == fetch_session.INCREMENTAL:
                     session.served(followed)
         response = FetchResponse(session_id=session.id if session is not None else 0)
         response.responses = by_topic(answers, self.context.version >= FIRST_VERSION_WITH_TOPIC_IDS)
@@ -229,7 +276,7 @@ def failure(index: int, error_code: int) -> Any:
         partition_index=index,
         error_code=error_code,
         high_watermark=-1,
-        aborted_transactions=None,
+        aborted_transactions=[],
         records=b"",
     )
 

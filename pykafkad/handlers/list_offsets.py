@@ -41,6 +41,7 @@ SINCE_VERSION = {
 }
 LEADER_EPOCH_SINCE = 4
 READ_COMMITTED = 1
+ISOLATION_LEVELS = (0, READ_COMMITTED)
 NOTHING = (-1, -1, -1)
 
 TopicResponse = ListOffsetsResponse.ListOffsetsTopicResponse
@@ -51,27 +52,35 @@ Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 
 def handle(broker: Broker, request: Any, context: Context) -> Any:
     twice = named_twice(request.topics)
-    topics = []
+    topics: dict[
+        str, dict[int, Any]
+    ] = {}  # one entry for each topic and partition, however often it is named
     for topic in request.topics:
-        answers = []
         for item in topic.partitions:
-            index = item.partition_index
+            answer = PartitionResponse(partition_index=item.partition_index)
+            topics.setdefault(topic.name, {})[item.partition_index] = answer
             try:
-                if (topic.name, index) in twice:
+                if (topic.name, item.partition_index) in twice:
                     raise KafkaError(errors.INVALID_REQUEST)
-                if item.timestamp < 0 and context.version < SINCE_VERSION.get(item.timestamp, 32767):
-                    raise KafkaError(errors.UNSUPPORTED_VERSION)
-                partition = find(broker, topic.name, index, item.current_leader_epoch)
-                offset, timestamp, epoch = look_up(partition, item.timestamp, request.isolation_level)
+                found = find_offset(broker, request, context.version, topic.name, item)
             except KafkaError as error:
-                answers.append(PartitionResponse(partition_index=index, error_code=error.code))
+                answer.error_code = error.code
             else:
-                answer = PartitionResponse(partition_index=index, timestamp=timestamp, offset=offset)
+                answer.offset, answer.timestamp, epoch = found
                 if context.version >= LEADER_EPOCH_SINCE:
                     answer.leader_epoch = epoch
-                answers.append(answer)
-        topics.append(TopicResponse(name=topic.name, partitions=answers))
-    return ListOffsetsResponse(topics=topics)
+    return ListOffsetsResponse(
+        topics=[TopicResponse(name=name, partitions=list(rows.values())) for name, rows in topics.items()]
+    )
+
+
+def find_offset(broker: Broker, request: Any, version: int, topic: str, item: Any) -> Found:
+    if request.isolation_level not in ISOLATION_LEVELS:
+        raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
+    if item.timestamp < 0 and version < SINCE_VERSION.get(item.timestamp, 32767):
+        raise KafkaError(errors.UNSUPPORTED_VERSION)
+    partition = find(broker, topic, item.partition_index, item.current_leader_epoch)
+    return look_up(partition, item.timestamp, request.isolation_level)
 
 
 def named_twice(topics: list[Any]) -> set[tuple[str, int]]:

@@ -24,7 +24,7 @@ def find(broker: Broker, topic: str, index: int, current_leader_epoch: int = -1)
     partition = broker.storage.get(topic, index)
     if partition is None:
         raise KafkaError(missing(broker, topic, index))
-    if current_leader_epoch >= 0 and current_leader_epoch != partition.leader_epoch:
+    if current_leader_epoch not in (-1, partition.leader_epoch):
         older = current_leader_epoch < partition.leader_epoch
         raise KafkaError(FENCED_LEADER_EPOCH if older else UNKNOWN_LEADER_EPOCH)
     return partition

@@ -26,6 +26,7 @@ API_KEY = 0
 VERSIONS = (0, 13)
 REQUEST = "ProduceRequest"
 
+FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT = "__admin_client"  # the one client id that may write to internal topics, as in Kafka
 
 TopicResponse = ProduceResponse.TopicProduceResponse
@@ -33,65 +34,81 @@ PartitionResponse = ProduceResponse.PartitionProduceResponse
 RecordError = ProduceResponse.BatchIndexAndErrorMessage
 
 
+# Errors of an append with which Kafka does not say where the log starts.
+START_NOT_SAID = frozenset(
+    (
+        errors.CORRUPT_MESSAGE,
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+        errors.NOT_LEADER_OR_FOLLOWER,
+        errors.MESSAGE_TOO_LARGE,
+        errors.RECORD_LIST_TOO_LARGE,
+        errors.KAFKA_STORAGE_ERROR,
+    )
+)
+
+
 def handle(broker: Broker, request: Any, context: Context) -> Any:
-    acks = request.acks
-    version = context.version
+    refusal = refusal_of_all(request)
     topics = []
     failed = 0
-    broken = broken_framing(request, version)
     for topic in request.topic_data:
         name = topic.name
-        if version >= 13:
+        if context.version >= FIRST_VERSION_WITH_TOPIC_IDS:
             known = broker.image.topics_by_id.get(topic.topic_id)
             name = known.name if known is not None else None
+        items = topic.partition_data
+        if len(items) != 1:
+            items = {
+                item.index: item for item in items
+            }.values()  # of one that is named twice the last counts
         partitions = []
-        for item in topic.partition_data:
-            if broken is None:
-                answer = produce(broker, name, item, acks, context)
+        for item in items:
+            if refusal is None:
+                answer = produce(broker, name, item, request.acks, context)
             else:
-                answer = refused_records(item.index, broken)
+                answer = refused(item.index, refusal)
             failed = failed or answer.error_code
             partitions.append(answer)
-        topics.append(TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions))
-    if acks == 0:
+        if partitions:
+            topics.append(
+                TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
+            )
+    if request.acks == 0:
         if failed:
             raise Unanswerable(f"produce with acks=0 failed: {errors.NAMES[failed]}")
         return None
     return ProduceResponse(responses=topics)
 
 
-def broken_framing(request: Any, version: int) -> RecordsError | None:
-    """Where one partition's batch is not even framed, Kafka refuses all the others with it, so that nothing of the
-    request is stored. A request for one partition is left to `check`."""
-    data = request.topic_data
-    if len(data) == 1 and len(data[0].partition_data) == 1:
-        return None
-    for topic in data:
-        for item in topic.partition_data:
-            try:
-                records.check_produce(item.records, version)
-            except RecordsError as error:
-                if error.whole_request:
-                    return error
+def refusal_of_all(request: Any) -> RecordsError | None:
+    """What is wrong with one partition's batch and refuses them all with it, so that nothing is stored."""
+    transactional = request.transactional_id is not None
+    try:
+        for topic in request.topic_data:
+            for item in topic.partition_data:
+                records.check_framing(item.records, transactional)
+    except RecordsError as error:
+        return error
     return None
 
 
 def produce(broker: Broker, topic: str | None, item: Any, acks: int, context: Context) -> Any:
     index = item.index
+    start = -1
     try:
         if topic is None:
             raise KafkaError(errors.UNKNOWN_TOPIC_ID)
         partition = broker.storage.partitions.get((topic, index))
         if partition is None:
             raise KafkaError(missing(broker, topic, index))
-        check(partition, item.records, acks, context)
+        records.check_produce(item.records, context.version)
+        check(partition, acks, context)
+        start = partition.log_start_offset
+        if acks == -1 and partition.settings.min_insync_replicas > 1:
+            raise KafkaError(errors.NOT_ENOUGH_REPLICAS)
         appended = partition.append(item.records, broker.clock.now_ms())
-    except RecordsError as error:
-        return refused_records(index, error)
     except KafkaError as error:
-        return PartitionResponse(
-            index=index, error_code=error.code, base_offset=-1, error_message=error.message
-        )
+        return refused(index, error, start)
     answer = PartitionResponse(
         index=index,
         base_offset=appended.base_offset,
@@ -102,29 +119,26 @@ def produce(broker: Broker, topic: str | None, item: Any, acks: int, context: Co
     return answer
 
 
-def check(partition: Partition, data: Any, acks: int, context: Context) -> None:
-    """What is refused before the batch is looked into."""
-    records.check_produce(data, context.version)
-    if acks == -1:
-        if partition.settings.min_insync_replicas > 1:
-            raise KafkaError(errors.NOT_ENOUGH_REPLICAS)
-    elif acks not in (0, 1):
+def check(partition: Partition, acks: int, context: Context) -> None:
+    """What is refused before an append is tried."""
+    if acks not in (-1, 1, 0):
         raise KafkaError(errors.INVALID_REQUIRED_ACKS)
     if partition.is_internal and context.client_id != ADMIN_CLIENT:
         raise KafkaError(errors.INVALID_TOPIC_EXCEPTION)
 
 
-def refused_records(index: int, error: RecordsError) -> Any:
-    return PartitionResponse(
-        index=index,
-        error_code=error.code,
-        base_offset=-1,
-        error_message=error.message,
-        record_errors=[
+def refused(index: int, error: KafkaError, log_start_offset: int = -1) -> Any:
+    answer = PartitionResponse(
+        index=index, error_code=error.code, base_offset=-1, error_message=error.message
+    )
+    if error.code not in START_NOT_SAID:
+        answer.log_start_offset = log_start_offset
+    if isinstance(error, RecordsError):
+        answer.record_errors = [
             RecordError(batch_index=batch_index, batch_index_error_message=text)
             for batch_index, text in error.record_errors
-        ],
-    )
+        ]
+    return answer
 
 
 def append_failed(answer: Any) -> None:

@@ -45,7 +45,7 @@ class LeaderEpochs:
         An epoch before all known ones ends where the first known one starts.
         """
         entries = self.entries
-        if epoch < 0 or not entries:
+        if epoch == UNDEFINED[0] or not entries:
             return UNDEFINED
         if entries[-1][0] == epoch:
             return epoch, log_end_offset

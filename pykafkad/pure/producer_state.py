@@ -149,6 +149,8 @@ class ProducerState:
         if entry is None:
             if verify and batch.is_transactional:
                 raise ProducerError(INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
+            if epoch < NO_EPOCH:
+                raise ProducerError(INVALID_PRODUCER_EPOCH, f"{epoch} is no producer epoch")
             return None  # nothing is remembered of it: any epoch and any sequence may start
         first = batch.base_sequence
         batches = entry.batches

@@ -28,7 +28,11 @@ def read_keys() -> set[str]:
     of_internal_topics = {
         f"{prefix}.{key}"
         for prefix, configs in internal_topics.INTERNAL.values()
-        for key in ["num.partitions", "replication.factor", *(value.strip("{}") for value in configs.values())]
+        for key in [
+            "num.partitions",
+            "replication.factor",
+            *(value.strip("{}") for value in configs.values()),
+        ]
     }
     return (named | of_topics | of_internal_topics) & BROKER_KEYS.keys()
 

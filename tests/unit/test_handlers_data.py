@@ -116,7 +116,9 @@ def test_broken_framing_of_one_partition_refuses_them_all(desk: Desk):
     request = produce("t", 0, batch(b"a"))
     broken = bytearray(batch(b"b"))
     broken[8:12] = b"\0\0\0\1"
-    request.topic_data[0].partition_data.append(produce("t", 1, bytes(broken)).topic_data[0].partition_data[0])
+    request.topic_data[0].partition_data.append(
+        produce("t", 1, bytes(broken)).topic_data[0].partition_data[0]
+    )
     answers = desk.ask(request, P).responses[0].partition_responses
     assert [answer.error_code for answer in answers] == [errors.CORRUPT_MESSAGE] * 2
     assert desk.storage.get("t", 0).log_end_offset == 0

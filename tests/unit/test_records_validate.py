@@ -219,17 +219,24 @@ def test_an_answer_names_a_bounded_number_of_records() -> None:
 def test_framing_of_the_first_batch_fails_the_whole_request() -> None:
     good = records.build(entries(1))
     with pytest.raises(RecordsError) as first:
-        records.check_produce(good[:8] + b"\0\0\0\5" + good[12:], 9)
-    assert first.value.whole_request
+        records.check_framing(good[:8] + b"\0\0\0\5" + good[12:], False)
     assert first.value.message == "Record size 5 is less than the minimum record overhead (14)"
     with pytest.raises(RecordsError) as magic:
-        records.check_produce(good[:16] + b"\7" + good[17:], 9)
-    assert magic.value.whole_request
+        records.check_framing(good[:16] + b"\7" + good[17:], False)
     assert magic.value.message == "Invalid magic found in record: 7"
     with pytest.raises(RecordsError) as second:
         records.check_produce(good + bytes(20), 9)
-    assert not second.value.whole_request
+    records.check_framing(good + bytes(20), False)
+    records.check_framing(b"", False)
     assert (second.value.code, second.value.message) == (errors.CORRUPT_MESSAGE, None)
+
+
+def test_a_transactional_batch_needs_a_transactional_id() -> None:
+    data = records.build(entries(1), producer_id=1, producer_epoch=0, base_sequence=0, transactional=True)
+    records.check_framing(data, True)
+    with pytest.raises(RecordsError) as raised:
+        records.check_framing(data, False)
+    assert raised.value.code == errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 
 def test_zstd_needs_version_7_of_produce() -> None:
