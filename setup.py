@@ -17,7 +17,7 @@ DOORS = {
     "records": ["crc32c.c", "batch.c", "batch_records.c", "batch_sink.c"],
     "segment": ["crc32c.c", "segment.c"],
     "index": ["index.c"],
-    "reactor": ["reactor_frames.c", "reactor_send.c", "reactor_timers.c"],
+    "reactor": ["reactor_frames.c", "reactor_send.c", "reactor_timers.c", "reactor_wait.c"],
 }
 
 

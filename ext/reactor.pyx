@@ -144,6 +144,11 @@ cdef extern from "reactor_send.h" nogil:
     uint32_t write_queue_pump(write_queue*, out_room*, int64_t*, peer**, uint32_t)
     void warm_range(int, int64_t, int64_t)
 
+cdef extern from "reactor_wait.h" nogil:
+    cdef struct patience:
+        int credit
+    int wait_for_events(patience*, int, epoll_event*, int, int)
+
 cdef extern from "reactor_timers.h" nogil:
     cdef struct timer:
         int64_t deadline_us

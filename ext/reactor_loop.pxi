@@ -6,6 +6,7 @@ cdef class Reactor:
     cdef readonly int64_t now_ms, passes, frames, received_bytes, sent_bytes, cold_reads
     cdef uint32_t max_frame
     cdef int data_epoll, control_epoll
+    cdef patience patience
     cdef epoll_event events[EVENTS_PER_PASS]
     cdef epoll_event control_events[CONTROL_EVENTS]
     cdef receipt receipts[EVENTS_PER_PASS]
@@ -166,7 +167,7 @@ cdef class Reactor:
         timeout_ms = self.allowed_wait(timeout_ms)
         self.free_slabs()
         with nogil:
-            count = epoll_wait(self.data_epoll, self.events, EVENTS_PER_PASS, timeout_ms)
+            count = wait_for_events(&self.patience, self.data_epoll, self.events, EVENTS_PER_PASS, timeout_ms)
             if count > 0:
                 control = self.receive_all(count)
         PyErr_CheckSignals()

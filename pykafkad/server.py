@@ -64,7 +64,7 @@ class Broker:
             self._on_pass_end,
             self._on_close,
             max_frame_bytes=config["socket.request.max.bytes"],
-            clock=self.clock,
+            clock=clock,  # without one the loop asks the machine itself, which is cheaper
             on_error=self._on_callback_error,
         )
         self.workers = Workers(self.reactor.post)
