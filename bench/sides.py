@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 from compat_tests.raw import Closed, RawClient
@@ -35,21 +36,21 @@ def resident_bytes(pid: int) -> int:
     raise RuntimeError(f"process {pid} is gone")
 
 
-class Side:
+class Side(ABC):
     """One broker under measurement."""
 
     name: str
     port: int
     pid: int
 
-    def spawn(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def spawn(self) -> None: ...
 
-    def stop(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def stop(self) -> None: ...
 
-    def remove(self) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def remove(self) -> None: ...
 
     def start(self) -> float:
         """Starts it; seconds from the start of the process to the first Metadata answered."""

@@ -28,7 +28,15 @@ log = logger("dispatcher")
 class Route:
     """A handler with what the dispatcher needs of it, looked up once."""
 
-    __slots__ = ("decode", "flexible_header_since", "handle", "max_version", "min_version", "name")
+    __slots__ = (
+        "decode",
+        "flexible_header_since",
+        "flexible_since",
+        "handle",
+        "max_version",
+        "min_version",
+        "name",
+    )
 
     def __init__(self, module: Any) -> None:
         request = getattr(messages, module.REQUEST)
@@ -37,16 +45,18 @@ class Route:
         self.decode: Callable[..., Any] = request.decode
         self.min_version = max(module.VERSIONS[0], request.min_version)
         self.max_version: int = module.VERSIONS[1]
+        self.flexible_since: int = request.flexible_since
         # The answer to ApiVersions always has the old header: the client does not know yet what we speak.
-        self.flexible_header_since: int = 32767 if module.API_KEY == API_VERSIONS else request.flexible_since
+        self.flexible_header_since: int = 32767 if module.API_KEY == API_VERSIONS else self.flexible_since
 
 
 class Dispatcher:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._routes = {key: Route(module) for key, module in handlers.served().items()}
-        flexible_since = {key: route_flexible_since(key) for key in self._routes}
-        self._read_header = HeaderReader(flexible_since).read
+        self._read_header = HeaderReader(
+            {key: each.flexible_since for key, each in self._routes.items()}
+        ).read
 
     def on_frame(self, connection: Any, buffer: Any, start: int, end: int) -> Any:
         """The loop's call for each frame: the answer, its ticket, or None; whatever is wrong ends here."""
@@ -81,9 +91,3 @@ class Dispatcher:
         raise Unanswerable(
             f"{route.name} version {version}; versions {route.min_version} to {route.max_version} are served"
         )
-
-
-def route_flexible_since(api_key: int) -> int:
-    module = handlers.served()[api_key]
-    since: int = getattr(messages, module.REQUEST).flexible_since
-    return since

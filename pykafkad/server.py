@@ -26,7 +26,7 @@ from pykafkad.errors import NONE
 from pykafkad.handlers.produce import append_failed
 from pykafkad.logs import logger
 from pykafkad.net.listeners import Listeners
-from pykafkad.net.loop import reactor_module
+from pykafkad.net.loop import make_reactor
 from pykafkad.pure.fetch_session import FetchSessions
 from pykafkad.storage.manager import LogManager
 from pykafkad.waiting import Waiter, Waiting
@@ -46,10 +46,9 @@ log = logger("server")
 class ConnectionState:
     """What the broker remembers of a connection, made when there is something to remember."""
 
-    __slots__ = ("client_software", "waiters")
+    __slots__ = ("waiters",)
 
     def __init__(self) -> None:
-        self.client_software: tuple[str, str] | None = None
         self.waiters: set[Waiter] = set()
 
 
@@ -61,12 +60,12 @@ class Broker:
         self.clock = clock or Clock()
         self.node_id = config.node_id
         self.listeners = Listeners(config)
-        self.reactor = reactor_module().Reactor(
+        self.reactor = make_reactor(
             Dispatcher(self).on_frame,
             self._on_pass_end,
             self._on_close,
             max_frame_bytes=config["socket.request.max.bytes"],
-            clock=clock,  # without one the loop asks the machine itself, which is cheaper
+            clock=self.clock,
             on_error=self._on_callback_error,
         )
         self.workers = Workers(self.reactor.post)

@@ -23,14 +23,8 @@ API_KEY = 2
 VERSIONS = (1, 11)
 REQUEST = "ListOffsetsRequest"
 
-LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = (
-    -1,
-    -2,
-    -3,
-    -4,
-    -5,
-    -6,
-)
+LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
+EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
 SINCE_VERSION = {
     LATEST: 1,
     EARLIEST: 1,
@@ -52,9 +46,8 @@ Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 
 def handle(broker: Broker, request: Any, context: Context) -> Any:
     twice = named_twice(request.topics)
-    topics: dict[
-        str, dict[int, Any]
-    ] = {}  # one entry for each topic and partition, however often it is named
+    # one entry for each topic and partition, however often it is named
+    topics: dict[str, dict[int, Any]] = {}
     for topic in request.topics:
         for item in topic.partitions:
             answer = PartitionResponse(partition_index=item.partition_index)

@@ -57,10 +57,8 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
             known = broker.image.topics_by_id.get(topic.topic_id)
             name = known.name if known is not None else None
         items = topic.partition_data
-        if len(items) != 1:
-            items = {
-                item.index: item for item in items
-            }.values()  # of one that is named twice the last counts
+        if len(items) != 1:  # of one that is named twice the last counts
+            items = {item.index: item for item in items}.values()
         partitions = []
         for item in items:
             if refusal is None:

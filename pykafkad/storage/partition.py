@@ -105,10 +105,6 @@ class Partition:
         return self.settings.config
 
     @property
-    def min_insync_replicas(self) -> int:
-        return self.settings.min_insync_replicas
-
-    @property
     def size(self) -> int:
         """Bytes of all segments, with what is queued."""
         return sum(segment.size for segment in self.segments) + self.active.queued_bytes
