@@ -44,7 +44,7 @@ def extensions() -> list[Extension]:
             f"pykafkad.hot.{name}",
             [f"ext/{name}.pyx", *(f"ext/c/{source}" for source in DOORS[name])],
             include_dirs=["ext/c"],
-            depends=sorted(glob.glob("ext/c/*.h")),
+            depends=sorted([*glob.glob("ext/c/*.h"), *glob.glob("pykafkad/hot/*.pxd")]),
             extra_compile_args=compile_args,
             extra_link_args=link_args,
         )

@@ -37,7 +37,15 @@ cdef class Rules:
 # No garbage collection: nothing that `owner` is can point back here, and the collector would drop the buffer's owner
 # without releasing the buffer.
 @cython.no_gc
-cdef class Batches:
+cdef class Placeable:
+    """A batch that is good and not yet at its place (records.pxd)."""
+
+    cdef void put(self, int64_t base_offset, int32_t leader_epoch) noexcept:
+        pass
+
+
+@cython.no_gc
+cdef class Batches(Placeable):
     """Validated records, ready to be given their offsets. Kafka lets an append have one batch of format 2, so this is
     one; `converted` says that it was encoded again."""
     cdef Py_buffer view
@@ -45,9 +53,7 @@ cdef class Batches:
     cdef object owner  # what `view` is of
     cdef uint8_t *bytes
     cdef batch_header header
-    cdef readonly int64_t max_timestamp
     cdef readonly int32_t offset_of_max_timestamp_delta  # of the first record with it
-    cdef readonly int64_t log_append_time
     cdef readonly bint converted
 
     def __dealloc__(self):
@@ -69,23 +75,16 @@ cdef class Batches:
         self.bytes = <uint8_t *>self.view.buf
         return 0
 
-    @property
-    def data(self):
-        if self.view.len == self.header.size:
-            return self.owner
-        return memoryview(self.owner)[:self.header.size]
-
-    @property
-    def size(self):
-        return self.header.size
+    cdef int close(self) except -1:
+        """Nothing changes any more but the place."""
+        self.size = self.header.size
+        self.last_offset_delta = self.header.last_offset_delta
+        self.data = self.owner if self.view.len == self.size else memoryview(self.owner)[:self.size]
+        return 0
 
     @property
     def count(self):
         return self.header.count
-
-    @property
-    def last_offset_delta(self):
-        return self.header.last_offset_delta
 
     @property
     def producer_id(self):
@@ -123,10 +122,13 @@ cdef class Batches:
 
     def assign(self, int64_t base_offset, int32_t leader_epoch):
         """Write offset and epoch (the CRC does not cover them); the offset of the last record."""
+        self.put(base_offset, leader_epoch)
+        return base_offset + self.last_offset_delta
+
+    cdef void put(self, int64_t base_offset, int32_t leader_epoch) noexcept:
         self.header.base_offset = base_offset
         self.header.leader_epoch = leader_epoch
         batch_assign(self.bytes, base_offset, leader_epoch)
-        return base_offset + self.header.last_offset_delta
 
 
 def validate(buffer, Rules rules not None, int64_t now_ms, str partition=""):
@@ -155,6 +157,7 @@ def built(bytes data not None, Rules rules not None, int64_t now_ms):
         timestamps = [record.timestamp for record in read(data, False)]
         batches.offset_of_max_timestamp_delta = timestamps.index(max(timestamps))
     batches.converted = True
+    batches.close()
     return batches
 
 
@@ -176,6 +179,7 @@ cdef Batches validated(buffer, Rules rules, int64_t now_ms, str partition, bint 
     record.append_time = rules.log_append_time
     record.compacted = rules.compacted
     check_records(batches, rules, &record, partition)
+    batches.close()
     return batches
 
 

@@ -14,6 +14,7 @@ from libc.errno cimport errno
 import os
 import zlib
 
+from pykafkad.hot.records cimport Placeable
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 
 cdef extern from "sys/uio.h":
@@ -214,6 +215,21 @@ cdef class Segment:
             return 0
         if self.look(0, self.base_offset, &found, &batch):
             self.first_timestamp = batch.max_timestamp
+
+    def append(self, Placeable batch not None, int64_t base_offset, int leader_epoch, int64_t now_ms,
+               int64_t log_start_offset):
+        """Give a batch its offsets and queue it: Appended; or None when it has to go to a new segment."""
+        cdef int64_t last_offset = base_offset + batch.last_offset_delta
+        if self.must_roll(batch.size, last_offset, batch.max_timestamp, now_ms):
+            return None
+        batch.put(base_offset, leader_epoch)
+        self.queue(batch.data, base_offset, last_offset, batch.max_timestamp)
+        cdef Appended appended = Appended.__new__(Appended)
+        appended.base_offset = base_offset
+        appended.last_offset = last_offset
+        appended.log_append_time_ms = batch.log_append_time
+        appended.log_start_offset = log_start_offset
+        return appended
 
     cpdef int queue(self, data, int64_t base_offset, int64_t last_offset, int64_t max_timestamp) except -1:
         """Take a batch whose bytes are final; they must stay as they are until write()."""

@@ -50,7 +50,7 @@ cdef class Appended:
     cdef readonly int64_t log_start_offset
     cdef readonly bint duplicate
 
-    def __cinit__(self, int64_t base_offset, int64_t last_offset, int64_t log_append_time_ms,
+    def __init__(self, int64_t base_offset, int64_t last_offset, int64_t log_append_time_ms,
                   int64_t log_start_offset, bint duplicate=False):
         self.base_offset = base_offset
         self.last_offset = last_offset

@@ -85,59 +85,116 @@ cdef list split_at_ranges(Sink* sink, list ranges):
     return parts
 
 
+include "wire_exchange.pxi"
+
+
 cdef enum:
     API_KEYS = 256
 
 
-cdef class HeaderReader:
-    """Reads request headers: v2, with tagged fields, from the version on where an API became flexible, v1 below."""
-    cdef int flexible_since[API_KEYS]  # -1: not an API
+cdef struct Header:
+    int64_t key, version, correlation_id
+    PyObject* client_id  # a new reference; NULL for an unknown API key, whose layout nobody knows
 
-    def __cinit__(self, dict flexible_since):
-        cdef int key
-        for key in range(API_KEYS):
-            self.flexible_since[key] = -1
-        for api_key, first in flexible_since.items():
+
+cdef class Route:
+    """What a request for one API becomes: which versions are read, as what, and who is called with it."""
+    cdef readonly str name
+    cdef readonly object handle
+    cdef readonly int min_version, max_version
+    cdef int flexible_since, flexible_answers_since
+    cdef StructType info
+
+    def __init__(self, request, tuple versions, handle, bint old_answer_header=False):
+        """`request`: a message class; `old_answer_header`: answers have header v0 in all versions."""
+        self.info = TYPES[request]
+        self.name = self.info.name.removesuffix("Request")
+        self.handle = handle
+        self.min_version = max(<int>versions[0], self.info.min_version)
+        self.max_version = versions[1]
+        self.flexible_since = self.info.flexible_since
+        self.flexible_answers_since = 32767 if old_answer_header else self.flexible_since
+
+
+cdef class RequestReader:
+    """Reads whole requests, header and body, by a table of routes: {api_key: Route}."""
+    cdef PyObject* routes[API_KEYS]  # borrowed from `kept`; NULL: not an API
+    cdef dict kept
+
+    def __cinit__(self, dict routes):
+        cdef Route route
+        self.kept = dict(routes)
+        for api_key, route in self.kept.items():
             if not 0 <= api_key < API_KEYS:
                 raise ValueError(f"{api_key} is no API key")
-            self.flexible_since[<int>api_key] = first
+            self.routes[<int>api_key] = <PyObject*>route
 
-    def read(self, buffer, Py_ssize_t start, Py_ssize_t end):
-        """(api_key, version, correlation_id, client_id, where the body starts).
+    def read(self, connection, buffer, Py_ssize_t start, Py_ssize_t end):
+        """(the Exchange, the decoded request) of buffer[start:end].
 
-        An API key that is not in the dict: client_id None and -1. A null client id is read as "", as Kafka does.
+        The request is None where no route serves the API key or the version: the Exchange says what was asked. A null
+        client id is read as "", as Kafka does.
         """
-        cdef Py_buffer view
-        cdef wire_cursor cursor
-        PyObject_GetBuffer(<PyObject*>buffer, &view, PyBUF_SIMPLE)
+        cdef Source source
+        source.buffer = <PyObject*>buffer
+        source.whole = NULL
+        PyObject_GetBuffer(<PyObject*>buffer, &source.view, PyBUF_SIMPLE)
         try:
-            if start < 0 or end > view.len or start > end:
-                raise WireError(f"request header: bytes {start} to {end} of a buffer of {view.len}")
-            cursor.at = <const uint8_t*>view.buf + start
-            cursor.end = <const uint8_t*>view.buf + end
-            return self.fields(&cursor, <const uint8_t*>view.buf)
+            if start < 0 or end > source.view.len or start > end:
+                raise WireError(f"a request in bytes {start} to {end} of a buffer of {source.view.len}")
+            source.cursor.at = <const uint8_t*>source.view.buf + start
+            source.cursor.end = <const uint8_t*>source.view.buf + end
+            return self.read_request(connection, &source)
         finally:
-            PyBuffer_Release(&view)
+            Py_XDECREF(source.whole)
+            PyBuffer_Release(&source.view)
 
-    cdef tuple fields(self, wire_cursor* cursor, const uint8_t* origin):
-        cdef int64_t key = 0, version = 0, correlation_id = 0, length = 0
-        cdef int first
-        if wire_get_i16(cursor, &key) or wire_get_i16(cursor, &version) or wire_get_i32(cursor, &correlation_id):
+    cdef tuple read_request(self, connection, Source* source):
+        cdef Header header
+        cdef Exchange exchange = Exchange.__new__(Exchange)
+        cdef PyObject* found = self.read_header(&source.cursor, &header)
+        cdef PyObject* made
+        cdef Route route
+        exchange.connection = connection
+        exchange.api_key = <int>header.key
+        exchange.version = <int>header.version
+        exchange.correlation_id = <int>header.correlation_id
+        if found == NULL:
+            return exchange, None
+        exchange.client_id = <object>header.client_id
+        Py_DECREF(header.client_id)
+        exchange.route = route = <Route>found
+        if not route.min_version <= header.version <= route.max_version:
+            return exchange, None
+        exchange.flexible_header = header.version >= route.flexible_answers_since
+        made = decode_struct(plan_of(route.info, exchange.version), source)
+        request = <object>made
+        Py_DECREF(made)
+        return exchange, request
+
+    cdef PyObject* read_header(self, wire_cursor* cursor, Header* header) except? NULL:
+        """The route, or NULL for a key without one: its header is not read to the end."""
+        cdef int64_t length = 0
+        cdef PyObject* found
+        if wire_get_i16(cursor, &header.key) or wire_get_i16(cursor, &header.version) \
+                or wire_get_i32(cursor, &header.correlation_id):
             raise WireError(f"a request header cut short, {wire_left(cursor)} bytes left")
-        first = self.flexible_since[key] if 0 <= key < API_KEYS else -1
-        if first < 0:
-            return (key, version, correlation_id, None, -1)
+        found = self.routes[header.key] if 0 <= header.key < API_KEYS else NULL
+        if found == NULL:
+            return NULL
         if wire_get_i16(cursor, &length) or length > <int64_t>wire_left(cursor):
             raise WireError(f"a request header with its client id cut short, {wire_left(cursor)} bytes left")
         if length < 0:
             length = 0
         cursor.at += length
-        cdef PyObject* client_id = text_of(cursor.at - length, length)
-        text = <object>client_id
-        Py_DECREF(client_id)
-        if version >= first:
-            skip_tags(cursor)
-        return (key, version, correlation_id, text, cursor.at - origin)
+        header.client_id = text_of(cursor.at - length, length)
+        if header.version >= (<Route>found).flexible_since:
+            try:
+                skip_tags(cursor)
+            except BaseException:
+                Py_DECREF(header.client_id)
+                raise
+        return found
 
 
 cdef int skip_tags(wire_cursor* cursor) except -1:
@@ -153,5 +210,3 @@ cdef int skip_tags(wire_cursor* cursor) except -1:
         count -= 1
     return 0
 
-
-include "wire_exchange.pxi"

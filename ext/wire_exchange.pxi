@@ -2,6 +2,9 @@
 # seventh of the same class in Python.
 
 
+cdef class Route
+
+
 cdef class Exchange:
     """What the answer to a request must carry, and the way to give it.
 
@@ -11,19 +14,14 @@ cdef class Exchange:
     """
 
     cdef readonly object connection
+    cdef readonly Route route  # None: nothing serves this API key
+    cdef readonly int api_key
     cdef readonly int version
     cdef readonly int correlation_id
     cdef readonly object client_id
     cdef public object response
     cdef readonly object ticket
     cdef bint flexible_header
-
-    def __init__(self, connection, int version, int correlation_id, client_id, bint flexible_header):
-        self.connection = connection
-        self.version = version
-        self.correlation_id = correlation_id
-        self.client_id = client_id
-        self.flexible_header = flexible_header
 
     def defer(self):
         self.ticket = self.connection.defer()

@@ -7,12 +7,11 @@ do not serve is the one exception: it is answered in the layout of version 0 (KI
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import handlers, messages
 from pykafkad.handlers import Unanswerable
-from pykafkad.hot.wire import Exchange, HeaderReader, WireError
+from pykafkad.hot.wire import Exchange, RequestReader, Route, WireError
 from pykafkad.logs import logger
 
 if TYPE_CHECKING:
@@ -25,51 +24,19 @@ Context = Exchange  # what a handler is given of its request
 log = logger("dispatcher")
 
 
-class Route:
-    """A handler with what the dispatcher needs of it, looked up once."""
-
-    __slots__ = (
-        "decode",
-        "flexible_header_since",
-        "flexible_since",
-        "handle",
-        "max_version",
-        "min_version",
-        "name",
-    )
-
-    def __init__(self, module: Any) -> None:
-        request = getattr(messages, module.REQUEST)
-        self.name: str = module.REQUEST.removesuffix("Request")
-        self.handle: Callable[[Broker, Any, Context], Any] = module.handle
-        self.decode: Callable[..., Any] = request.decode
-        self.min_version = max(module.VERSIONS[0], request.min_version)
-        self.max_version: int = module.VERSIONS[1]
-        self.flexible_since: int = request.flexible_since
-        # The answer to ApiVersions always has the old header: the client does not know yet what we speak.
-        self.flexible_header_since: int = 32767 if module.API_KEY == API_VERSIONS else self.flexible_since
-
-
 class Dispatcher:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._routes = {key: Route(module) for key, module in handlers.served().items()}
-        self._read_header = HeaderReader(
-            {key: each.flexible_since for key, each in self._routes.items()}
-        ).read
+        routes = {key: route_of(module) for key, module in handlers.served().items()}
+        self._read = RequestReader(routes).read
 
     def on_frame(self, connection: Any, buffer: Any, start: int, end: int) -> Any:
         """The loop's call for each frame: the answer, its ticket, or None; whatever is wrong ends here."""
         try:
-            api_key, version, correlation_id, client_id, body = self._read_header(buffer, start, end)
-            route = self._routes.get(api_key)
-            if route is None or not route.min_version <= version <= route.max_version:
-                return self._unserved(route, api_key, version, correlation_id)
-            request = route.decode(buffer, version, body, end)
-            context = Context(
-                connection, version, correlation_id, client_id, version >= route.flexible_header_since
-            )
-            response = route.handle(self._broker, request, context)
+            context, request = self._read(connection, buffer, start, end)
+            if request is None:
+                return unserved(context)
+            response = context.route.handle(self._broker, request, context)
         except (WireError, Unanswerable) as problem:
             connection.finish(str(problem))  # what was asked before it is still answered
         except Exception as error:
@@ -83,11 +50,24 @@ class Dispatcher:
                 return context
         return None
 
-    def _unserved(self, route: Route | None, api_key: int, version: int, correlation_id: int) -> Any:
-        if route is None:
-            raise Unanswerable(f"a request for API key {api_key}, which is not served")
-        if api_key == API_VERSIONS:
-            return handlers.api_versions_refusal(correlation_id)
-        raise Unanswerable(
-            f"{route.name} version {version}; versions {route.min_version} to {route.max_version} are served"
-        )
+
+def route_of(module: Any) -> Route:
+    """A handler with what reading its requests takes."""
+    # The answer to ApiVersions always has the old header: the client does not know yet what we speak.
+    return Route(
+        getattr(messages, module.REQUEST),
+        module.VERSIONS,
+        module.handle,
+        old_answer_header=module.API_KEY == API_VERSIONS,
+    )
+
+
+def unserved(context: Context) -> Any:
+    route = context.route
+    if route is None:
+        raise Unanswerable(f"a request for API key {context.api_key}, which is not served")
+    if context.api_key == API_VERSIONS:
+        return handlers.api_versions_refusal(context.correlation_id)
+    raise Unanswerable(
+        f"{route.name} version {context.version}; versions {route.min_version} to {route.max_version} are served"
+    )

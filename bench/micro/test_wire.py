@@ -75,10 +75,12 @@ def test_decode_fetch_request_v12(benchmark):
     benchmark(FetchRequest.decode, data, 12)
 
 
-def test_read_a_request_header(benchmark):
+def test_read_a_request(benchmark):
     data = wire.request(produce_request(), 9, 7, "producer-1")
     assert isinstance(data, bytes)
-    benchmark(wire.HeaderReader({0: 9}).read, data, 4, len(data))
+    benchmark(
+        wire.RequestReader({0: wire.Route(ProduceRequest, (0, 13), None)}).read, None, data, 4, len(data)
+    )
 
 
 def kafka_python_classes() -> dict[str, Any]:

@@ -13,8 +13,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import Unanswerable
 from pykafkad.handlers.partitions import missing
-from pykafkad.hot import records
-from pykafkad.hot.records import RecordsError
+from pykafkad.hot.records import RecordsError, check_framing, check_produce
 from pykafkad.messages import ProduceResponse
 
 if TYPE_CHECKING:
@@ -48,30 +47,33 @@ START_NOT_SAID = frozenset(
 
 
 def handle(broker: Broker, request: Any, context: Context) -> Any:
-    refusal = refusal_of_all(request)
+    acks = request.acks
     topics = []
     failed = 0
+    refusal = refusal_of_all(request)
+    by_id = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
     for topic in request.topic_data:
         name = topic.name
-        if context.version >= FIRST_VERSION_WITH_TOPIC_IDS:
+        if by_id:
             known = broker.image.topics_by_id.get(topic.topic_id)
             name = known.name if known is not None else None
         items = topic.partition_data
-        if len(items) != 1:  # of one that is named twice the last counts
+        if len(items) > 1:  # of one that is named twice the last counts
             items = {item.index: item for item in items}.values()
         partitions = []
         for item in items:
             if refusal is None:
-                answer = produce(broker, name, item, request.acks, context)
+                answer = produce(broker, name, item, acks, context)
             else:
                 answer = refused(item.index, refusal)
-            failed = failed or answer.error_code
+            if answer.error_code:
+                failed = answer.error_code
             partitions.append(answer)
         if partitions:
             topics.append(
                 TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
             )
-    if request.acks == 0:
+    if acks == 0:
         if failed:
             raise Unanswerable(f"produce with acks=0 failed: {errors.NAMES[failed]}")
         return None
@@ -84,7 +86,7 @@ def refusal_of_all(request: Any) -> RecordsError | None:
     try:
         for topic in request.topic_data:
             for item in topic.partition_data:
-                records.check_framing(item.records, transactional)
+                check_framing(item.records, transactional)
     except RecordsError as error:
         return error
     return None
@@ -92,6 +94,7 @@ def refusal_of_all(request: Any) -> RecordsError | None:
 
 def produce(broker: Broker, topic: str | None, item: Any, acks: int, context: Context) -> Any:
     index = item.index
+    data = item.records
     start = -1
     try:
         if topic is None:
@@ -99,19 +102,17 @@ def produce(broker: Broker, topic: str | None, item: Any, acks: int, context: Co
         partition = broker.storage.partitions.get((topic, index))
         if partition is None:
             raise KafkaError(missing(broker, topic, index))
-        records.check_produce(item.records, context.version)
+        check_produce(data, context.version)
         check(partition, acks, context)
         start = partition.log_start_offset
-        if acks == -1 and partition.settings.min_insync_replicas > 1:
-            raise KafkaError(errors.NOT_ENOUGH_REPLICAS)
-        appended = partition.append(item.records, broker.clock.now_ms())
+        appended = partition.append(data, broker.clock.now_ms())
     except KafkaError as error:
         return refused(index, error, start)
     answer = PartitionResponse(
         index=index,
         base_offset=appended.base_offset,
         log_append_time_ms=appended.log_append_time_ms,
-        log_start_offset=appended.log_start_offset,
+        log_start_offset=start,
     )
     broker.appends.append((partition, answer))
     return answer
@@ -123,6 +124,8 @@ def check(partition: Partition, acks: int, context: Context) -> None:
         raise KafkaError(errors.INVALID_REQUIRED_ACKS)
     if partition.is_internal and context.client_id != ADMIN_CLIENT:
         raise KafkaError(errors.INVALID_TOPIC_EXCEPTION)
+    if acks == -1 and partition.settings.min_insync_replicas > 1:
+        raise KafkaError(errors.NOT_ENOUGH_REPLICAS)
 
 
 def refused(index: int, error: KafkaError, log_start_offset: int = -1) -> Any:

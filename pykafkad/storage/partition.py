@@ -168,29 +168,27 @@ class Partition:
     def _queue(self, batches: Batches, now_ms: int) -> Appended:
         """Good batches get their offsets and their place in the active segment."""
         base_offset = self.log_end_offset
-        last_offset = base_offset + batches.last_offset_delta
-        timestamp = batches.max_timestamp
-        active = self.active
+        epoch, start = self.leader_epoch, self.log_start_offset
         try:
-            if active.must_roll(batches.size, last_offset, timestamp, now_ms):
-                active = self._make_room(batches.size, now_ms)
+            appended = self.active.append(batches, base_offset, epoch, now_ms, start)
+            if appended is None:
+                self._make_room(batches.size, now_ms)
+                appended = self.active.append(batches, base_offset, epoch, now_ms, start)
         except OSError as error:
             raise self._failed(error) from error
-        batches.assign(base_offset, self.leader_epoch)
-        active.queue(batches.data, base_offset, last_offset, timestamp)
-        self.log_end_offset = last_offset + 1
+        assert appended is not None, "an empty segment takes any batch that fits it"
+        self.log_end_offset = appended.last_offset + 1
         if not self._dirty:
             self._dirty = True
             self.log_directory.dirty.append(self)
-        return Appended(base_offset, last_offset, batches.log_append_time, self.log_start_offset)
+        return appended
 
-    def _make_room(self, size: int, now_ms: int) -> Segment:
+    def _make_room(self, size: int, now_ms: int) -> None:
         """The active segment does not take `size` more bytes: another one, unless none could."""
         if size > self.settings.segment_bytes:
             raise KafkaError(errors.RECORD_LIST_TOO_LARGE)
         if self.active.size + self.active.queued_bytes > 0:
             self.roll(now_ms)
-        return self.active
 
     def _failed(self, error: OSError) -> KafkaError:
         """An I/O error in the middle of an append takes the directory offline, as one in commit() does."""

@@ -70,26 +70,21 @@ def test_every_cut_of_a_message_is_refused(name):
 def test_the_exchange_of_the_java_client_and_a_broker_is_read_and_written_back():
     exchanges = lines("exchanges.jsonl.gz")
     assert len(exchanges) == 171
-    flexible_since = {}
-    for exchange in exchanges:
-        request = getattr(messages, exchange["api"] + "Request")
-        flexible_since[request.api_key] = request.flexible_since
-    reader = wire.HeaderReader(flexible_since)
+    requests = [getattr(messages, exchange["api"] + "Request") for exchange in exchanges]
+    reader = wire.RequestReader({each.api_key: wire.Route(each, (0, 99), None) for each in requests})
     for exchange in exchanges:
         check_request(reader, exchange)
         check_response(exchange)
 
 
-def check_request(reader: wire.HeaderReader, exchange: dict[str, Any]) -> None:
+def check_request(reader: wire.RequestReader, exchange: dict[str, Any]) -> None:
     data = bytes.fromhex(exchange["request"])
-    key, version, correlation_id, client_id, body = reader.read(data, 0, len(data))
-    assert (key, version) == (exchange["apiKey"], exchange["version"])
-    assert (correlation_id, client_id) == (exchange["correlationId"], exchange["clientId"])
-    cls = getattr(messages, exchange["api"] + "Request")
-    decoded, end = cls.decode_prefix(data, version, body)
-    assert end == len(data)
-    assert decoded == from_json(cls, exchange["requestJson"])
-    assert wire.request(decoded, version, correlation_id, client_id) == len(data).to_bytes(4, "big") + data
+    read, decoded = reader.read(None, data, 0, len(data))
+    assert (read.api_key, read.version) == (exchange["apiKey"], exchange["version"])
+    assert (read.correlation_id, read.client_id) == (exchange["correlationId"], exchange["clientId"])
+    assert decoded == from_json(getattr(messages, exchange["api"] + "Request"), exchange["requestJson"])
+    framed = wire.request(decoded, read.version, read.correlation_id, read.client_id)
+    assert framed == len(data).to_bytes(4, "big") + data
 
 
 def check_response(exchange: dict[str, Any]) -> None:

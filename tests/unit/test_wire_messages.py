@@ -317,42 +317,56 @@ def test_a_large_message_is_encoded_whole():
     assert decoded == request
 
 
-def test_headers_are_read_as_the_version_of_the_api_wants_them():
-    reader = wire.HeaderReader({ProduceRequest.api_key: 9, OffsetCommitRequest.api_key: 8})
-    for version, tags in ((8, 0), (9, 1), (99, 1)):
-        header = RequestHeader(
-            request_api_key=0, request_api_version=version, correlation_id=7, client_id="me"
-        )
-        data = b"\0\0\0\0" + header.encode(1) + b"\0" * tags
-        assert reader.read(data, 4, len(data)) == (0, version, 7, "me", len(data))
+def reader(*requests, served=(0, 99)):
+    return wire.RequestReader({each.api_key: wire.Route(each, served, None) for each in requests})
+
+
+def test_a_request_is_read_as_the_version_of_its_api_wants_it():
+    read = reader(ProduceRequest, OffsetCommitRequest, served=(0, 13)).read
+    for version in (3, 8, 9, 12):
+        data = wire.request(produce(), version, 7, "me")
+        exchange, request = read("peer", data, 4, len(data))
+        assert (exchange.api_key, exchange.version, exchange.correlation_id) == (0, version, 7)
+        assert (exchange.client_id, exchange.connection, exchange.route.name) == ("me", "peer", "Produce")
+        assert bytes(request.topic_data[0].partition_data[0].records) == b"xyz"
 
 
 def test_tagged_fields_of_a_header_are_passed_over():
-    reader = wire.HeaderReader({0: 9})
     header = RequestHeader(request_api_key=0, request_api_version=9, client_id="é", unknown_tags={1: b"abc"})
-    data = header.encode(2)
-    assert reader.read(memoryview(data + b"body"), 0, len(data) + 4)[3:] == ("é", len(data))
+    data = header.encode(2) + produce().encode(9)
+    exchange, request = reader(ProduceRequest).read(None, memoryview(data), 0, len(data))
+    assert (exchange.client_id, request) == ("é", produce())
 
 
 def test_a_null_client_id_is_an_empty_one():
-    data = bytes.fromhex("0000 0003 00000001 ffff")
-    assert wire.HeaderReader({0: 9}).read(data, 0, 10) == (0, 3, 1, "", 10)
+    data = bytes.fromhex("0000 0003 00000001 ffff") + produce().encode(3)
+    assert reader(ProduceRequest).read(None, data, 0, len(data))[0].client_id == ""
 
 
-def test_an_api_that_is_not_known_has_no_body():
-    data = bytes.fromhex("03e7 0003 00000001 ffff")
-    assert wire.HeaderReader({0: 9}).read(data, 0, 10) == (999, 3, 1, None, -1)
-    assert wire.HeaderReader({0: 9}).read(b"\xff\xff" + data[2:], 0, 10) == (-1, 3, 1, None, -1)
+def test_what_no_route_serves_is_not_decoded():
+    read = reader(ProduceRequest, served=(4, 9)).read
+    rest = bytes.fromhex("00000001 ffff 00")
+    for key, version in ((999, 3), (-1, 3), (1, 3), (0, 3), (0, 10), (0, -1)):
+        data = key.to_bytes(2, signed=True) + version.to_bytes(2, signed=True) + rest
+        exchange, request = read(None, data, 0, len(data))
+        assert (exchange.api_key, exchange.version, exchange.correlation_id) == (key, version, 1)
+        assert request is None
+        assert (exchange.route is not None) == (key == 0)
 
 
 def test_every_cut_of_a_header_is_refused():
-    reader = wire.HeaderReader({0: 9})
+    read = reader(ProduceRequest).read
     data = RequestHeader(request_api_version=9, client_id="me", unknown_tags={1: b"abc"}).encode(2)
-    for end in range(len(data)):
+    for end in range(len(data) + 1):
         with pytest.raises(wire.WireError):
-            reader.read(data, 0, end)
+            read(None, data, 0, end)
     with pytest.raises(wire.WireError, match="buffer of"):
-        reader.read(data, 0, len(data) + 1)
+        read(None, data, 0, len(data) + 1)
+
+
+def test_routes_have_the_keys_of_apis():
+    with pytest.raises(ValueError, match="no API key"):
+        wire.RequestReader({256: wire.Route(ProduceRequest, (0, 9), None)})
 
 
 def test_a_request_frame_is_what_a_client_sends():
