@@ -117,17 +117,25 @@ cdef class Route:
 
 
 cdef class RequestReader:
-    """Reads whole requests, header and body, by a table of routes: {api_key: Route}."""
-    cdef PyObject* routes[API_KEYS]  # borrowed from `kept`; NULL: not an API
-    cdef dict kept
+    """Reads whole requests, header and body. `route_of(api_key)` gives the Route of an API, or None for what is not
+    one; each is asked for when its first request comes."""
+    cdef PyObject* routes[API_KEYS]  # borrowed from `kept`; NULL: not asked for
+    cdef list kept
+    cdef object route_of
 
-    def __cinit__(self, dict routes):
-        cdef Route route
-        self.kept = dict(routes)
-        for api_key, route in self.kept.items():
-            if not 0 <= api_key < API_KEYS:
-                raise ValueError(f"{api_key} is no API key")
-            self.routes[<int>api_key] = <PyObject*>route
+    def __cinit__(self, route_of):
+        self.route_of = route_of
+        self.kept = []
+
+    cdef PyObject* find_route(self, int64_t key) except? NULL:
+        if not 0 <= key < API_KEYS:
+            return NULL
+        cdef Route route = self.route_of(key)
+        if route is None:
+            return NULL
+        self.kept.append(route)
+        self.routes[key] = <PyObject*>route
+        return <PyObject*>route
 
     def read(self, connection, buffer, Py_ssize_t start, Py_ssize_t end):
         """(the Exchange, the decoded request) of buffer[start:end].
@@ -181,7 +189,9 @@ cdef class RequestReader:
             raise WireError(f"a request header cut short, {wire_left(cursor)} bytes left")
         found = self.routes[header.key] if 0 <= header.key < API_KEYS else NULL
         if found == NULL:
-            return NULL
+            found = self.find_route(header.key)
+            if found == NULL:
+                return NULL
         if wire_get_i16(cursor, &length) or length > <int64_t>wire_left(cursor):
             raise WireError(f"a request header with its client id cut short, {wire_left(cursor)} bytes left")
         if length < 0:

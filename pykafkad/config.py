@@ -5,6 +5,9 @@ variables, the command line), the parsed values, the derived ones (listeners, lo
 defaults) and what is to be said about keys at start (unknown ones, ones not honoured). The facts are in
 config_table and config_entities, the rules in config_def, config_checks and config_listeners.
 
+A broker's config changes while it runs (KIP-226): `adopt` takes what `with_dynamic` made, in place, so that whoever
+reads `config[...]` reads what counts now. `texts` stays what the sources said.
+
 Where Kafka insists on a key without a default we are content: node.id is 1, process.roles is both, and a
 broker listens on loopback unless it is told otherwise.
 """
@@ -89,6 +92,7 @@ class BrokerConfig:
         "connections_per_ip_overrides",
         "controller_listeners",
         "delete_topic_enable",
+        "dynamic",
         "fetch_max_bytes",
         "listeners",
         "log_dirs",
@@ -104,14 +108,21 @@ class BrokerConfig:
     advertised_listeners: list[Endpoint]  # an empty host and port 0 are for the server to fill in
     controller_listeners: list[Endpoint]  # asked for and not opened
 
-    def __init__(self, texts: Mapping[str, str], origins: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        texts: Mapping[str, str],
+        origins: Mapping[str, str] | None = None,
+        dynamic: Mapping[str, str] | None = None,
+    ) -> None:
         self.texts = dict(texts)
         self.origins = dict(origins or {})
+        self.dynamic = dict(dynamic or {})  # counts for more than the texts
         self.unknown = [name for name in self.texts if _known(name) is None]
         self._values = dict(_DEFAULTS)
+        everything = self.texts | self.dynamic
         for name in BROKER_KEYS:
-            if name in self.texts:
-                self._values[name] = BROKER_KEYS[name].parse(self.texts[name])
+            if name in everything:
+                self._values[name] = BROKER_KEYS[name].parse(everything[name])
         self._resolve_node_id()
         self._check_quorum()
         self._resolve_listeners()
@@ -153,8 +164,33 @@ class BrokerConfig:
         return self._values[name]
 
     def explicit(self, name: str) -> bool:
-        """Whether somebody set the key, be it to its default."""
+        """Whether one of the sources set the key, be it to its default."""
         return name in self.texts
+
+    def default_text(self, name: str) -> str | None:
+        """What a client is told the key is where nobody sets it: ours, where we are content without a value."""
+        if name in BROKER_KEYS:
+            return to_text(BROKER_KEYS[name].default if self.explicit(name) else _DEFAULTS[name])
+        return None
+
+    def listener_text(self, listener: str, key: str) -> str | None:
+        """What is said of a key for one listener alone, with `listener.name.NAME.` before it."""
+        name = f"listener.name.{listener.lower()}.{key}"
+        return self.dynamic.get(name, self.texts.get(name))
+
+    def with_dynamic(self, texts: Mapping[str, str]) -> BrokerConfig:
+        """What this would be with these dynamic texts instead of its present ones; ConfigError if it cannot be."""
+        return BrokerConfig(self.texts, self.origins, texts)
+
+    def adopt(self, other: BrokerConfig) -> set[str]:
+        """Become what `with_dynamic` made; the names whose values or texts for listeners differ."""
+        changed = {name for name, value in other._values.items() if value != self._values[name]}
+        for name in self.dynamic.keys() | other.dynamic.keys():
+            if name not in BROKER_KEYS and self.dynamic.get(name) != other.dynamic.get(name):
+                changed.add(name)
+        for slot in self.__slots__:
+            setattr(self, slot, getattr(other, slot))
+        return changed
 
     def text(self, name: str) -> str | None:
         """The value as a client is shown it."""
@@ -220,7 +256,7 @@ class BrokerConfig:
                 raise ConfigError(key, self.text(key), message, "this node alone")
 
     def _resolve_listeners(self) -> None:
-        found = config_listeners.Listeners(self._values, self.texts)
+        found = config_listeners.Listeners(self._values, self.texts | self.dynamic)
         self.listeners = found.clients
         self.advertised_listeners = found.advertised
         self.controller_listeners = found.controllers
@@ -238,7 +274,8 @@ class BrokerConfig:
                 f"All entries in {key} must be present in log.dirs or log.dir."
                 f" Missing entries : {', '.join(missing)}"
             )
-            raise ConfigError(key, ",".join(missing), message, ",".join(self.log_dirs))
+            told = f"requirement failed: {message}"
+            raise ConfigError(key, ",".join(missing), message, ",".join(self.log_dirs), told)
 
     def _name_the_hot_ones(self) -> None:
         self.auto_create_topics_enable: bool = self["auto.create.topics.enable"]

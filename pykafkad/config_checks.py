@@ -46,8 +46,22 @@ _SAID = {"<=": "less than or equal to", ">=": "greater than or equal to"}
 _COMPRESSION_CODECS = ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec")
 
 
+# There are no others here: classes of users are Java's.
+_ASSIGNORS = (
+    "uniform",
+    "range",
+    "org.apache.kafka.coordinator.group.assignor.UniformAssignor",
+    "org.apache.kafka.coordinator.group.assignor.RangeAssignor",
+)
+
+
 def _refuse(values: Mapping[str, Value], key: str, message: str, allowed: str) -> ConfigError:
     return ConfigError(key, show(values[key]), message, allowed)
+
+
+def _require(values: Mapping[str, Value], key: str, message: str, allowed: str) -> ConfigError:
+    """Of the rules that Kafka's code asserts, as clients can see."""
+    return ConfigError(key, show(values[key]), message, allowed, f"requirement failed: {message}")
 
 
 def check_broker(values: Mapping[str, Value]) -> None:
@@ -63,6 +77,10 @@ def check_broker(values: Mapping[str, Value]) -> None:
         if left > right if relation == "<=" else left < right:
             message = f"{key} must be {_SAID[relation]} {other}"
             raise _refuse(values, key, message, f"{relation} {right}")
+    for name in values["group.consumer.assignors"]:  # type: ignore[union-attr]
+        if name not in _ASSIGNORS:
+            message = f"Class {name} cannot be found"
+            raise _refuse(values, "group.consumer.assignors", message, "uniform, range")
     protocols = values["group.coordinator.rebalance.protocols"]
     if "classic" not in protocols:  # type: ignore[operator]
         message = "Disabling the 'classic' protocol is not supported."
@@ -78,20 +96,22 @@ def _number(values: Mapping[str, Value], key: str) -> float:
 def _check_log(values: Mapping[str, Value]) -> None:
     roll_ms, jitter_ms = values["log.roll.ms"], values["log.roll.jitter.ms"]
     if isinstance(roll_ms, int) and roll_ms < 1:
-        raise _refuse(values, "log.roll.ms", "log.roll.ms must be greater than or equal to 1", "1 or more")
+        raise _require(values, "log.roll.ms", "log.roll.ms must be greater than or equal to 1", "1 or more")
     if isinstance(jitter_ms, int) and jitter_ms < 0:
         message = "log.roll.jitter.ms must be greater than or equal to 0"
-        raise _refuse(values, "log.roll.jitter.ms", message, "0 or more")
+        raise _require(values, "log.roll.jitter.ms", message, "0 or more")
     for key in ("log.retention.ms", "log.retention.minutes", "log.retention.hours"):
         if values[key] is not None:
             if values[key] == 0:
                 message = "log.retention.ms must be unlimited (-1) or, greater than or equal to 1"
-                raise _refuse(values, key, message, "-1, or 1 or more")
+                raise _require(values, key, message, "-1, or 1 or more")
             break
     threads = _number(values, "log.cleaner.threads")
-    if threads and _number(values, "log.cleaner.dedupe.buffer.size") // threads <= 1 << 20:
+    if not threads:
+        raise ConfigError("log.cleaner.threads", 0, "/ by zero", "1 or more")
+    if _number(values, "log.cleaner.dedupe.buffer.size") // threads <= 1 << 20:
         message = "log.cleaner.dedupe.buffer.size must be at least 1MB per cleaner thread."
-        raise _refuse(values, "log.cleaner.dedupe.buffer.size", message, "more than 1048576 for each thread")
+        raise _require(values, "log.cleaner.dedupe.buffer.size", message, "more than 1048576 for each thread")
 
 
 def _check_replica(values: Mapping[str, Value]) -> None:
@@ -101,13 +121,13 @@ def _check_replica(values: Mapping[str, Value]) -> None:
             "replica.socket.timeout.ms should always be at least replica.fetch.wait.max.ms"
             " to prevent unnecessary socket timeouts"
         )
-        raise _refuse(values, "replica.socket.timeout.ms", message, f"{wait_ms} or more")
+        raise _require(values, "replica.socket.timeout.ms", message, f"{wait_ms} or more")
     if wait_ms > _number(values, "replica.lag.time.max.ms"):
         message = (
             "replica.fetch.wait.max.ms should always be less than or equal to replica.lag.time.max.ms"
             " to prevent frequent changes in ISR"
         )
-        raise _refuse(values, "replica.lag.time.max.ms", message, f"{wait_ms} or more")
+        raise _require(values, "replica.lag.time.max.ms", message, f"{wait_ms} or more")
 
 
 def _check_network(values: Mapping[str, Value]) -> None:
@@ -116,18 +136,18 @@ def _check_network(values: Mapping[str, Value]) -> None:
             "max.connections.per.ip can be set to zero only if max.connections.per.ip.overrides"
             " property is set."
         )
-        raise _refuse(values, "max.connections.per.ip", message, "1 or more")
+        raise _require(values, "max.connections.per.ip", message, "1 or more")
     queued = _number(values, "queued.max.request.bytes")
     if 0 < queued < _number(values, "socket.request.max.bytes"):
         message = "queued.max.request.bytes must be larger or equal to socket.request.max.bytes"
-        raise _refuse(values, "queued.max.request.bytes", message, "-1, or socket.request.max.bytes or more")
+        raise _require(values, "queued.max.request.bytes", message, "-1, or socket.request.max.bytes or more")
     idle_ms, delay_ms = values["connections.max.idle.ms"], values["connection.failed.authentication.delay.ms"]
     if isinstance(idle_ms, int) and isinstance(delay_ms, int) and 0 <= idle_ms <= delay_ms:
         message = (
             f"connection.failed.authentication.delay.ms={delay_ms} should always be less than"
             f" connections.max.idle.ms={idle_ms} to prevent failed authentication responses from timing out"
         )
-        raise _refuse(
+        raise _require(
             values, "connections.max.idle.ms", message, f"more than {delay_ms}, or 0 or less for never"
         )
 

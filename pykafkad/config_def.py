@@ -37,14 +37,18 @@ SAID_OF_TYPE = {
 
 
 class ConfigError(Exception):
-    """A value that is not allowed. str() is Kafka's message; `allowed` says what would be."""
+    """A value that is not allowed. str() is Kafka's message; `allowed` says what would be.
 
-    def __init__(self, key: str, value: object, message: str, allowed: str = "") -> None:
+    `told` is how Kafka words it to a client, where that is worse for a person to read.
+    """
+
+    def __init__(self, key: str, value: object, message: str, allowed: str = "", told: str = "") -> None:
         super().__init__(message)
         self.key = key
         self.value = value
         self.message = message
         self.allowed = allowed
+        self.told = told or message
 
 
 class Key:

@@ -76,8 +76,8 @@ def parse_protocol_map(text: str) -> dict[str, str]:
     for entry in _entries(text):
         name, colon, protocol = entry.rpartition(":")
         if not colon:
-            said = f"Error parsing configuration property '{key}': {entry} has no colon"
-            raise ConfigError(key, text, said, "NAME:PROTOCOL, several of them separated by commas")
+            allowed = "NAME:PROTOCOL, several of them separated by commas"
+            raise _without_colon(key, text, entry, allowed)
         protocol = protocol.strip(JAVA_BLANKS)
         if protocol.upper() not in SECURITY_PROTOCOLS:
             message = f"Invalid security protocol `{protocol}` defined in {key}"
@@ -94,13 +94,18 @@ def parse_overrides(text: str) -> dict[str, int]:
     for entry in _entries(text):
         host, colon, count = entry.rpartition(":")
         if not colon:
-            message = f"Error parsing configuration property '{key}': {entry} has no colon"
-            raise ConfigError(key, text, message, allowed)
+            raise _without_colon(key, text, entry, allowed)
         count = count.strip(JAVA_BLANKS)
         if not count.removeprefix("-").removeprefix("+").isdigit():
             raise ConfigError(key, text, f'For input string: "{count}"', allowed)
         found[host.strip(JAVA_BLANKS)] = int(count)
     return found
+
+
+def _without_colon(key: str, text: str, entry: str, allowed: str) -> ConfigError:
+    said = f"Error parsing configuration property '{key}': "
+    told = f"{said}begin 0, end -1, length {len(entry)}"  # clients see what Java said
+    return ConfigError(key, text, f"{said}{entry} has no colon", allowed, told)
 
 
 def _entries(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """From a frame to a handler and back: header, version check, decode, handle, encode.
 
-Owns the table of routes, made from what the handlers declare. A request that cannot be read closes its
+Owns the routes, made from the table of APIs. A request that cannot be read closes its
 connection with one line in the log, as in Kafka; nothing else is touched. An ApiVersions request of a version we
 do not serve is the one exception: it is answered in the layout of version 0 (KIP-511).
 """
@@ -27,8 +27,7 @@ log = logger("dispatcher")
 class Dispatcher:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        routes = {key: route_of(module) for key, module in handlers.served().items()}
-        self._read = RequestReader(routes).read
+        self._read = RequestReader(route_of).read
 
     def on_frame(self, connection: Any, buffer: Any, start: int, end: int) -> Any:
         """The loop's call for each frame: the answer, its ticket, or None; whatever is wrong ends here."""
@@ -51,15 +50,14 @@ class Dispatcher:
         return None
 
 
-def route_of(module: Any) -> Route:
-    """A handler with what reading its requests takes."""
+def route_of(api_key: int) -> Route | None:
+    """Asked when the first request for an API comes: its handler, with what reading its requests takes."""
+    api = handlers.APIS.get(api_key)
+    if api is None:
+        return None
     # The answer to ApiVersions always has the old header: the client does not know yet what we speak.
-    return Route(
-        getattr(messages, module.REQUEST),
-        module.VERSIONS,
-        module.handle,
-        old_answer_header=module.API_KEY == API_VERSIONS,
-    )
+    request = getattr(messages, f"{api.name}Request")
+    return Route(request, api.versions, api.handle, old_answer_header=api_key == API_VERSIONS)
 
 
 def unserved(context: Context) -> Any:

@@ -1,7 +1,8 @@
 """Log lines, the way Kafka's look: `[2026-11-18 11:23:27,123] INFO [net] text` on standard error.
 
-Owns the level and the stream. The standard library's logging is not used: it costs milliseconds at start,
-and a line here is one write. A user never sees a traceback unless the level is debug.
+Owns the levels and the stream. A logger has the root's level unless it was given one of its own (KIP-412). The
+standard library's logging is not used: it costs milliseconds at start, and a line here is one write. A user never sees
+a traceback unless the level is debug.
 """
 
 from __future__ import annotations
@@ -13,11 +14,21 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TextIO
 
-DEBUG, INFO, WARN, ERROR, OFF = 10, 20, 30, 40, 100
+TRACE, DEBUG, INFO, WARN, ERROR, FATAL, OFF = 5, 10, 20, 30, 40, 50, 100
 LEVELS = {"debug": DEBUG, "info": INFO, "warn": WARN, "error": ERROR, "off": OFF}
-_NAMES = {DEBUG: "DEBUG", INFO: "INFO", WARN: "WARN", ERROR: "ERROR"}
+_NAMES = {
+    TRACE: "TRACE",
+    DEBUG: "DEBUG",
+    INFO: "INFO",
+    WARN: "WARN",
+    ERROR: "ERROR",
+    FATAL: "FATAL",
+    OFF: "OFF",
+}
+_NUMBERS = {name: level for level, name in _NAMES.items()}
+ROOT = "root"
 
-_level = INFO
+_level = INFO  # of the root
 _stream: TextIO | None = None  # None: whatever sys.stderr is when the line is written
 _loggers: dict[str, Logger] = {}
 _second = (-1, "")  # the last second formatted: most lines share it
@@ -25,10 +36,33 @@ _second = (-1, "")  # the last second formatted: most lines share it
 
 def set_level(name: str) -> None:
     """debug, info, warn, error or off; ValueError names what is allowed."""
-    global _level
     if name.lower() not in LEVELS:
         raise ValueError(f"unknown log level {name}: one of {', '.join(LEVELS)}")
-    _level = LEVELS[name.lower()]
+    _set_root(LEVELS[name.lower()])
+
+
+def _set_root(level: int) -> None:
+    global _level
+    _level = level
+    for each in _loggers.values():
+        if each.own is None:
+            each.level = level
+
+
+def levels() -> dict[str, str]:
+    """The loggers there are, the root first, with Kafka's words for their levels."""
+    return {ROOT: _NAMES[_level]} | {name: _NAMES[each.level] for name, each in sorted(_loggers.items())}
+
+
+def set_logger_level(name: str, level: str | None) -> None:
+    """Give one of `levels()` a level by Kafka's word, or (None) the root's again."""
+    if name == ROOT:
+        assert level is not None, "there is no level above the root's"
+        _set_root(_NUMBERS[level])
+        return
+    found = _loggers[name]
+    found.own = None if level is None else _NUMBERS[level]
+    found.level = _level if found.own is None else found.own
 
 
 def set_stream(stream: TextIO | None) -> None:
@@ -64,33 +98,35 @@ def _write(level: int, name: str, text: str) -> None:
 class Logger:
     """Lines of one part of the broker."""
 
-    __slots__ = ("name",)
+    __slots__ = ("level", "name", "own")
 
     def __init__(self, name: str) -> None:
         self.name = name
+        self.own: int | None = None
+        self.level = _level
 
     def debug(self, text: str) -> None:
-        if _level <= DEBUG:
+        if self.level <= DEBUG:
             _write(DEBUG, self.name, text)
 
     def info(self, text: str) -> None:
-        if _level <= INFO:
+        if self.level <= INFO:
             _write(INFO, self.name, text)
 
     def warn(self, text: str) -> None:
-        if _level <= WARN:
+        if self.level <= WARN:
             _write(WARN, self.name, text)
 
     def error(self, text: str) -> None:
-        if _level <= ERROR:
+        if self.level <= ERROR:
             _write(ERROR, self.name, text)
 
     def exception(self, text: str, problem: BaseException) -> None:
         """An error line with what was raised, and where; the whole traceback only at debug level."""
-        if _level > ERROR:
+        if self.level > ERROR:
             return
         _write(ERROR, self.name, f"{text}: {type(problem).__name__}: {problem}{_where(problem)}")
-        if _level <= DEBUG:
+        if self.level <= DEBUG:
             from traceback import format_exception
 
             for line in "".join(format_exception(problem)).splitlines():
@@ -99,7 +135,7 @@ class Logger:
     @property
     def debugs(self) -> bool:
         """Whether debug lines are written: ask before building an expensive one."""
-        return _level <= DEBUG
+        return self.level <= DEBUG
 
 
 def _where(problem: BaseException) -> str:

@@ -14,13 +14,14 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.clock import Clock
 from pykafkad.cluster import handover
 from pykafkad.cluster.controller import Controller
 from pykafkad.cluster.metadata_log import MetadataLog
+from pykafkad.coordinator.groups import GroupCoordinator
 from pykafkad.dispatcher import Dispatcher
 from pykafkad.errors import NONE
 from pykafkad.handlers.produce import append_failed
@@ -33,7 +34,10 @@ from pykafkad.waiting import Waiter, Waiting
 from pykafkad.workers import Workers
 
 if TYPE_CHECKING:
+    from pykafkad.cluster.client_quotas import ClientQuotas
+    from pykafkad.cluster.config_changes import ConfigChanges
     from pykafkad.config import BrokerConfig
+    from pykafkad.pure.telemetry import Telemetry
     from pykafkad.storage.partition import Partition
 
 DRAIN_MS = 5_000  # how long answers under way may take to leave at shutdown
@@ -46,10 +50,16 @@ log = logger("server")
 class ConnectionState:
     """What the broker remembers of a connection, made when there is something to remember."""
 
-    __slots__ = ("waiters",)
+    __slots__ = ("software", "waiters")
 
     def __init__(self) -> None:
-        self.waiters: set[Waiter] = set()
+        self.software: tuple[str, str] | None = None  # the client's, and its version
+        self.waiters: set[Waiter] | None = None  # made for the first one: many connections never wait
+
+    def own_waiters(self) -> set[Waiter]:
+        if self.waiters is None:
+            self.waiters = set()
+        return self.waiters
 
 
 class Broker:
@@ -75,6 +85,9 @@ class Broker:
             config["max.incremental.fetch.session.cache.slots"], random_session_id
         )
         self.appends: list[tuple[Partition, Any]] = []  # this pass's, with the answers that promise them
+        self._client_quotas: ClientQuotas | None = None
+        self._config_changes: ConfigChanges | None = None
+        self._telemetry: Telemetry | None = None
         self.exit_code = 0
         self._stopping = False
 
@@ -97,10 +110,11 @@ class Broker:
             self.storage.close(clean=False)
             self.listeners.close()
             raise
-        for interval_ms, job in self.storage.jobs:
+        for interval_ms, job in (*self.storage.jobs, *self.groups.jobs):
             self._every(interval_ms, job)
         self._handle_signals()
         self.listeners.listen(self.reactor)
+        self.groups.start()
 
     def _load(self) -> None:
         metadata = MetadataLog(self.config.metadata_log_dir, self.clock)
@@ -111,12 +125,64 @@ class Broker:
             self.config, metadata, self.storage, self.node_id, self.submit, self.reactor.call_soon
         )
         self.image = metadata.image
+        self.controller.dynamic.on_change.append(self._reconfigure)
         self.controller.take_over(
             self.listeners.advertised,
             [directory.directory_id for directory in self.storage.online],
             self.config["broker.rack"],
         )
         self.controller.load_logs()
+        self.groups = GroupCoordinator(
+            self.config,
+            self.clock,
+            self.storage,
+            self.image,
+            self.reactor.call_later,
+            self.reactor.call_soon,
+            self.submit,
+        )
+        self.controller.on_topic_deleted.append(self.groups.topic_deleted)
+        self.controller.dynamic.on_change.append(self.groups.configs_changed)
+
+    def _reconfigure(self, changed: set[str]) -> None:
+        """The config has other values for these names: those who keep some of them ask again."""
+        log.info(f"dynamic configs changed: {', '.join(sorted(changed))}")
+        self.listeners.reconfigure(self.submit)
+        self.storage.reconfigure()
+
+    @property
+    def config_changes(self) -> ConfigChanges:
+        """Made when somebody changes a config: a start has no use of it."""
+        if self._config_changes is None:
+            from pykafkad.cluster.config_changes import ConfigChanges
+
+            self._config_changes = ConfigChanges(self.config, self.controller)
+            self._config_changes.on_applied.append(self._config_applied)
+        return self._config_changes
+
+    @property
+    def client_quotas(self) -> ClientQuotas:
+        """Made when somebody changes one."""
+        if self._client_quotas is None:
+            from pykafkad.cluster.client_quotas import ClientQuotas
+
+            self._client_quotas = ClientQuotas(self.controller, self.submit)
+        return self._client_quotas
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """Made when a client asks for what it is subscribed to: most never do."""
+        if self._telemetry is None:
+            from pykafkad.cluster.telemetry import from_image
+
+            self._telemetry = from_image(self.config, self.image)
+        return self._telemetry
+
+    def _config_applied(self, resource_type: int, name: str, configs: Mapping[str, str]) -> None:
+        if self._telemetry is not None:
+            from pykafkad.cluster.telemetry import subscribe
+
+            subscribe(self._telemetry, resource_type, name, configs)
 
     # -- running
 
@@ -126,12 +192,16 @@ class Broker:
 
     def _on_pass_end(self) -> None:
         appends = self.appends
+        if self.groups.dirty:
+            self.groups.flush()
         if self.storage.dirty:
             failures = self.storage.commit()
             if failures:
                 self._fail_appends({id(partition) for partition, _ in failures})
                 for partition, error in failures:
                     log.error(f"append to {partition.topic}-{partition.index} failed: {error}")
+        if self.groups.dirty:
+            self.groups.settle()
         if appends:
             appends.clear()
         self.waiting.ask_woken()
@@ -143,6 +213,8 @@ class Broker:
 
     def _on_close(self, connection: Any, reason: str | None) -> None:
         self.forget_waiters(connection)
+        if self._telemetry is not None:
+            self._telemetry.disconnected(connection)
         self.listeners.closed(connection)
         if reason:
             log.info(f"closed the connection of {peer_of(connection)}: {reason}")
@@ -155,20 +227,20 @@ class Broker:
         attempt: Callable[[bool], bool],
     ) -> None:
         """Ask `attempt` when a partition advances or the time is up, unless the connection closes first."""
-        state = self.state_of(connection)
+        waiters = self.state_of(connection).own_waiters()
 
         def tracked(expired: bool) -> bool:
             done = attempt(expired)
             if done:
-                state.waiters.discard(waiter)
+                waiters.discard(waiter)
             return done
 
         waiter = self.waiting.wait(partitions, max_wait_ms, tracked)
-        state.waiters.add(waiter)
+        waiters.add(waiter)
 
     def forget_waiters(self, connection: Any) -> None:
         state = connection.state
-        if state is not None:
+        if state is not None and state.waiters:
             for waiter in state.waiters:
                 self.waiting.cancel(waiter)
             state.waiters.clear()
@@ -222,8 +294,10 @@ class Broker:
     def shut_down(self) -> None:
         """Finish what is under way, flush, write the checkpoints and the marker of a clean stop."""
         self.waiting.expire_all()
+        self.groups.stop()
         self.reactor.drain(DRAIN_MS)
         self.listeners.close()
+        self.storage.moves.stop()
         self._settle()
         broker_epoch = self.controller.broker_epoch
         self.controller.stop()

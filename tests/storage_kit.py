@@ -43,6 +43,7 @@ TOPIC_DEFAULTS: dict[str, Any] = {
 }
 BROKER_DEFAULTS: dict[str, Any] = {
     "node.id": 1,
+    "num.replica.alter.log.dirs.threads": None,
     "cordoned.log.dirs": [],
     "producer.id.expiration.ms": 86_400_000,
     "producer.id.expiration.check.interval.ms": 600_000,
@@ -59,9 +60,17 @@ def topic_config(**overrides: Any) -> dict[str, Any]:
     return TOPIC_DEFAULTS | {name.replace("_", "."): value for name, value in overrides.items()}
 
 
-def broker_config(*paths: Path, **overrides: Any) -> dict[str, Any]:
+class Config(dict[str, Any]):
+    """A broker's config as far as storage asks for it."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        super().__init__(values)
+        self.dynamic: dict[str, str] = {}
+
+
+def broker_config(*paths: Path, **overrides: Any) -> Config:
     config = BROKER_DEFAULTS | {"log.dirs": [str(path) for path in paths]}
-    return config | {name.replace("_", "."): value for name, value in overrides.items()}
+    return Config(config | {name.replace("_", "."): value for name, value in overrides.items()})
 
 
 def manager(*paths: Path, clock: ManualClock | None = None, **overrides: Any) -> LogManager:

@@ -15,8 +15,8 @@ README = Path(__file__).parent.parent / "README.md"
 
 def apis() -> str:
     rows = [
-        f"| {key} | {module.REQUEST.removesuffix('Request')} | {module.VERSIONS[0]}–{module.VERSIONS[1]} |\n"
-        for key, module in handlers.served().items()
+        f"| {key} | {api.name} | {api.versions[0]}–{api.versions[1]} |\n"
+        for key, api in handlers.APIS.items()
     ]
     return "| key | API | versions |\n|---|---|---|\n" + "".join(rows)
 

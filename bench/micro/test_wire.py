@@ -79,7 +79,7 @@ def test_read_a_request(benchmark):
     data = wire.request(produce_request(), 9, 7, "producer-1")
     assert isinstance(data, bytes)
     benchmark(
-        wire.RequestReader({0: wire.Route(ProduceRequest, (0, 13), None)}).read, None, data, 4, len(data)
+        wire.RequestReader({0: wire.Route(ProduceRequest, (0, 13), None)}.get).read, None, data, 4, len(data)
     )
 
 

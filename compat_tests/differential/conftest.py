@@ -16,14 +16,16 @@ from pathlib import Path
 
 import pytest
 
+from compat_tests.differential.cast import Cast
 from compat_tests.differential.pair import Pair, Side
 from compat_tests.reference import ReferenceKafka, missing
 from pykafkad.messages import MetadataRequest
 
 READY_SECONDS = 30
 # Both: no verification of transactions, so that batches can be produced without a transaction having begun.
-CONFIG = {"transaction.partition.verification.enable": "false"}
-OUR_CONFIG = {**CONFIG, "node.id": "1"}
+CONFIG = {"transaction.partition.verification.enable": "false", "group.max.size": "20"}
+# What the reference's launcher sets of what clients can see.
+OUR_CONFIG = {**CONFIG, "node.id": "1", "group.initial.rebalance.delay.ms": "0"}
 
 
 @contextmanager
@@ -71,3 +73,11 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
         yield made
         for side in made.sides:
             side.hang_up()
+
+
+@pytest.fixture
+def cast(pair: Pair) -> Iterator[Cast]:
+    """The members of a new classic group."""
+    made = Cast(pair)
+    yield made
+    made.close()

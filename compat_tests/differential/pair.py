@@ -6,6 +6,7 @@ brokers were told must be the same at all times, so every request goes through h
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +27,7 @@ TIMEOUT_SECONDS = 10.0
 READY_SECONDS = 30.0
 REQUEST_CHARACTERS = 600
 PROBE_CORRELATION_ID = 0x7FFFFFFF
+UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 Each = Callable[["Side"], Any]
 
@@ -54,6 +56,7 @@ class Side:
         self.name = name
         self.port = port
         self.topic_ids: dict[str, bytes] = {}
+        self.member_names: dict[str, str] = {}  # member id -> whose it is in the test
         self._client: RawClient | None = None
 
     @property
@@ -74,6 +77,10 @@ class Side:
             return "no topic"
         names = [name for name, known in self.topic_ids.items() if known == topic_id]
         return names[0] if names else topic_id.hex()
+
+    def member_name(self, member_id: str) -> str:
+        """Whose it is, or the id with its random part left out."""
+        return self.member_names.get(member_id) or UUID.sub("<uuid>", member_id)
 
     def ask(self, request: Any, version: int) -> Any:
         """The answer, or None where the broker hung up."""

@@ -3,8 +3,8 @@
 `add(records, done)` queues; at the end of the pass (`soon`) everything queued becomes one batch, written on
 a worker. While a write is under way the next batch gathers. After it, in the order of asking: the records
 are applied to the image, and each `done(None)` is called, or `done(error)` for all of them where the write
-failed. Invariants: a batch holds whole requests; `done` is called exactly once; after an UnsafeLog nothing
-is written.
+failed. Invariants: a batch holds whole requests and is no larger than Kafka's controllers make them; `done` is
+called exactly once; after an UnsafeLog nothing is written.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster.handover import MAX_RECORDS_IN_BATCH
 from pykafkad.cluster.metadata_log import MetadataLog, UnsafeLog
-from pykafkad.errors import KAFKA_STORAGE_ERROR, KafkaError
+from pykafkad.errors import KAFKA_STORAGE_ERROR, UNKNOWN_SERVER_ERROR, KafkaError
 from pykafkad.logs import logger
 
 if TYPE_CHECKING:
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 Done = Callable[[KafkaError | None], None]
 Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
 Soon = Callable[[Callable[[], None]], Any]
+
+MAX_BATCH_BYTES = 8 << 20
 
 log = logger("metadata")
 
@@ -55,6 +57,7 @@ class Commits:
         return not (self._queued or self._writing)
 
     def add(self, records: Sequence[Record], done: Done) -> None:
+        """Without records: to be told when what was added before is done with."""
         self._queued.append((records, done))
         self._schedule()
 
@@ -81,9 +84,20 @@ class Commits:
         if self.failure is not None:
             self._written(self.failure, 0, [])
             return
-        batch = [record for records, _ in self._writing for record in records]
-        data = self._log.build(batch)
+        batch, data = self._built()
+        while len(data) > MAX_BATCH_BYTES and len(self._writing) > 1:
+            half = len(self._writing) // 2
+            self._writing, self._queued = self._writing[:half], self._writing[half:] + self._queued
+            batch, data = self._built()
+        if len(data) > MAX_BATCH_BYTES:
+            log.error(f"a change of {len(data)} bytes is refused: {MAX_BATCH_BYTES} is the most")
+            self._finish(KafkaError(UNKNOWN_SERVER_ERROR))
+            return
         self._submit(lambda: self._log.write(data), lambda result: self._written(result, len(data), batch))
+
+    def _built(self) -> tuple[list[Record], bytes]:
+        batch = [record for records, _ in self._writing for record in records]
+        return batch, self._log.build(batch)
 
     def _tell(self, done: Done, error: KafkaError | None) -> None:
         try:
@@ -110,6 +124,9 @@ class Commits:
             self._failed(result)
         else:
             self._log.committed(size, batch)
+        self._finish(failed)
+
+    def _finish(self, failed: KafkaError | None) -> None:
         finished, self._writing = self._writing, []
         for _, done in finished:
             self._tell(done, failed)

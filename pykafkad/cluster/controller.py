@@ -8,23 +8,29 @@ changes in the order in which they came, also while those are on their way to th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafkad.cluster import handover, internal_topics, topic_configs, topic_names
+from pykafkad.cluster import features, handover, internal_topics, topic_names
 from pykafkad.cluster.commits import Commits, Soon, Submit, at_once, submit_inline
+from pykafkad.cluster.dynamic_config import OF_TOPICS, DynamicConfig
 from pykafkad.cluster.producer_ids import ProducerIds
 from pykafkad.cluster.topic_creation import Planned, Planner
-from pykafkad.errors import KafkaError
+from pykafkad.config import TopicConfig
+from pykafkad.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from pykafkad.logs import logger
-from pykafkad.messages import RemoveTopicRecord
+from pykafkad.messages import PartitionChangeRecord, RemoveTopicRecord
 from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
     from pykafkad.cluster.image import Image, Topic
     from pykafkad.cluster.metadata_log import MetadataLog
-    from pykafkad.config import BrokerConfig, TopicConfig
+    from pykafkad.cluster.metadata_records import Record
+    from pykafkad.cluster.partition_changes import Grown
+    from pykafkad.config import BrokerConfig
     from pykafkad.config_listeners import Endpoint
+    from pykafkad.storage.directories import LogDirectory
+    from pykafkad.storage.partition import Partition
 
 PARTITIONS_A_TURN = 10  # directories made in one go, before the loop serves others again
 
@@ -33,6 +39,9 @@ log = logger("controller")
 
 class Storage(Protocol):
     """What the controller needs of the LogManager."""
+
+    @property
+    def moves(self) -> Any: ...
 
     def open_all(
         self, known: dict[tuple[str, int], bytes], config_of: Callable[[str], TopicConfig]
@@ -48,7 +57,9 @@ class Storage(Protocol):
         directory_id: bytes,
     ) -> Any: ...
     def get(self, topic: str, index: int) -> Any: ...
+    def placed(self) -> Iterable[tuple[tuple[str, int], bytes]]: ...
     def delete(self, topic: str, index: int) -> Any: ...
+    def configure(self, topic: str, count: int, config: TopicConfig) -> None: ...
 
 
 class Controller:
@@ -75,9 +86,13 @@ class Controller:
         # What is asked for but not yet on disk: name -> (a number of its own, the topic's id or None).
         self._ahead: dict[str, tuple[int, bytes | None]] = {}
         self._changes = 0
+        self._growing: set[str] = set()  # topics whose new partitions are on their way to the disk
+        self._turns: list[tuple[Callable[[], Sequence[Record]], Callable[[KafkaError | None], None]]] = []
         self._creating: set[str] = set()  # by auto_create
         self._wanted: dict[str, list[Callable[[Planned], None]]] = {}
         self._configs: dict[bytes, TopicConfig] = {}  # by topic id; ZERO: of topics without any of their own
+        self.dynamic = DynamicConfig(config, self.image, node_id)
+        self.dynamic.on_change.append(self._defaults_changed)
         self.image.removed.clear()
 
     @property
@@ -88,12 +103,15 @@ class Controller:
 
     def take_over(self, endpoints: Sequence[Endpoint], directories: list[bytes], rack: str | None) -> None:
         handover.take_over(self._log, self.node_id, endpoints, directories, rack)
+        self.dynamic.refresh()
         # What a machine's crash could undo before this is done, nobody was promised.
         self._submit(self._log.settle, self._commits.settled)
 
     def load_logs(self) -> None:
         """Open the logs of all partitions, and lead them in the epochs that the metadata says."""
         topics = self.image.topics
+        self._storage.moves.assigned = self._directory_of
+        self._storage.moves.on_moved = self._moved
         known = {
             (name, index): topic.id
             for name, topic in topics.items()
@@ -105,6 +123,43 @@ class Controller:
             config = self.topic_config(name)
             for index in range(len(topic.partitions)):
                 self._open_partition(topic, index, config)
+        self._correct_directories()
+        self._storage.moves.resume()
+
+    # -- log directories
+
+    def _directory_of(self, name: str, index: int) -> bytes:
+        """The one that the metadata names."""
+        directories = self.image.topics[name].partitions[index].directories
+        return directories[0] if directories else ZERO
+
+    def _moved(
+        self, partition: Partition, directory: LogDirectory, done: Callable[[KafkaError | None], None]
+    ) -> None:
+        """A partition is about to go on in another log directory (KIP-858)."""
+        topic = self.image.topics_by_id.get(partition.topic_id)
+        if topic is None or self.id_of(topic.name) != topic.id:
+            done(KafkaError(UNKNOWN_TOPIC_OR_PARTITION))
+            return
+        self._commits.add(self._assignment(topic, partition.index, directory.directory_id), done)
+
+    def _assignment(self, topic: Topic, index: int, directory_id: bytes) -> list[Record]:
+        version = features.partition_version(self.image.metadata_version)
+        if version < 1:
+            return []  # the metadata does not know of directories yet
+        change = PartitionChangeRecord(partition_id=index, topic_id=topic.id, directories=[directory_id])
+        return [(change, version)]
+
+    def _correct_directories(self) -> None:
+        """Where a partition is not where the metadata says, what is on the disk counts."""
+        if len(self.image.brokers[self.node_id].directories) < 2:
+            return  # the take-over saw to it
+        changes: list[Record] = []
+        for (name, index), directory_id in self._storage.placed():
+            if directory_id != self._directory_of(name, index):
+                changes += self._assignment(self.image.topics[name], index, directory_id)
+        for batch in handover.in_batches(changes):
+            self._log.append(batch)
 
     def stop(self) -> None:
         """The last records, when nothing is under way any more; blocks for one fsync."""
@@ -116,6 +171,11 @@ class Controller:
     @property
     def idle(self) -> bool:
         return self._commits.idle
+
+    @property
+    def quorum(self) -> tuple[int, int]:
+        """The quorum epoch that this node leads, and where the metadata log ends."""
+        return self._log.epoch, self._log.end_offset
 
     # -- names, as they will be once everything asked for is done
 
@@ -172,7 +232,10 @@ class Controller:
             for name, change in changes:
                 self._forget(name, change)
             if error is None:
-                self._make(good, lambda: done(planned))
+                self._make(
+                    [(topic.topic_id, index) for topic in good for index in range(len(topic.replicas))],
+                    lambda: done(planned),
+                )
                 return
             for topic in good:
                 topic.error = error
@@ -180,17 +243,45 @@ class Controller:
 
         self._commits.add([record for topic in good for record in topic.records], durable)
 
-    def _make(self, planned: list[Planned], done: Callable[[], None]) -> None:
-        """Make the directories, a few a turn of the loop; the image knows the topics already."""
-        work = [(topic, index) for topic in planned for index in range(len(topic.replicas))]
+    def create_partitions(
+        self, topics: Sequence[Any], validate_only: bool, done: Callable[[list[Grown]], None]
+    ) -> None:
+        """Topics as in CreatePartitionsRequest. `done` is called when the new partitions can be used."""
+        from pykafkad.cluster import partition_changes
+
+        if any(topic.name in self._ahead or topic.name in self._growing for topic in topics):
+            # How many partitions there are is known when what was asked for before is on the disk, or failed.
+            self._commits.add((), lambda error: self.create_partitions(topics, validate_only, done))
+            return
+        planned = partition_changes.plan(topics, self.image, self._storage.place)
+        good = [topic for topic in planned if topic.error is None]
+        if validate_only or not good:
+            done(planned)
+            return
+        self._growing.update(topic.name for topic in good)
+
+        def durable(error: KafkaError | None) -> None:
+            self._growing.difference_update(topic.name for topic in good)
+            work = []
+            for topic in good:
+                topic.error = error
+                work += [(topic.topic_id, topic.first + number) for number in range(len(topic.records))]
+            self._make(work if error is None else [], lambda: done(planned))
+
+        self._commits.add([record for topic in good for record in topic.records], durable)
+
+    def _make(self, work: list[tuple[bytes, int]], done: Callable[[], None]) -> None:
+        """Make the directories of these partitions, a few a turn of the loop; the image knows them already."""
+        position = 0
 
         def turn() -> None:
-            for item, index in work[:PARTITIONS_A_TURN]:
-                topic = self.image.topics_by_id.get(item.topic_id)
+            nonlocal position
+            for topic_id, index in work[position : position + PARTITIONS_A_TURN]:
+                topic = self.image.topics_by_id.get(topic_id)
                 if topic is not None:  # not deleted meanwhile
                     self._open_partition(topic, index, self.topic_config(topic.name))
-            del work[:PARTITIONS_A_TURN]
-            if work:
+            position += PARTITIONS_A_TURN
+            if position < len(work):
                 self._soon(turn)
             else:
                 done()
@@ -252,6 +343,39 @@ class Controller:
         topic = internal_topics.creatable(self._config, name, len(self.image.brokers))
         self.create_topics([topic], False, created)
 
+    def commit(self, records: Sequence[Record], done: Callable[[KafkaError | None], None]) -> None:
+        """Make these records durable and apply them to the image; then `done`, with what went wrong if it did."""
+        self._commits.add(records, done)
+
+    def in_turn(
+        self, plan: Callable[[], Sequence[Record]], done: Callable[[KafkaError | None], None]
+    ) -> None:
+        """Commit what `plan` makes of the image, one such change at a time, so that each sees the one before.
+
+        `plan` may find nothing to do, or raise the KafkaError that `done` is then called with.
+        """
+        self._turns.append((plan, done))
+        if len(self._turns) == 1:
+            self._take_turn()
+
+    def _take_turn(self) -> None:
+        plan, _ = self._turns[0]
+        try:
+            records = plan()
+        except KafkaError as error:
+            self._end_turn(error)
+            return
+        if records:
+            self._commits.add(records, self._end_turn)
+        else:
+            self._end_turn(None)
+
+    def _end_turn(self, error: KafkaError | None) -> None:
+        _, done = self._turns.pop(0)
+        if self._turns:
+            self._soon(self._take_turn)
+        done(error)
+
     def take_producer_id(self, done: Callable[[int | KafkaError], None]) -> None:
         self._producer_ids.take(done)
 
@@ -266,6 +390,20 @@ class Controller:
         key = topic.id if topic.configs else ZERO
         config = self._configs.get(key)
         if config is None:
-            config = topic_configs.resolved(self._config, self.image, self.node_id, topic.configs)
-            self._configs[key] = config
+            config = self._configs[key] = TopicConfig(self._config, topic.configs)
         return config
+
+    def topic_config_changed(self, name: str) -> None:
+        """The image has other configs of this topic: its partitions follow."""
+        topic = self.image.topics.get(name)
+        if topic is not None:
+            self._configs.pop(topic.id, None)
+            self._storage.configure(name, len(topic.partitions), self.topic_config(name))
+
+    def _defaults_changed(self, changed: set[str]) -> None:
+        """The broker has other values: so have the topics that go by its keys."""
+        if not changed & OF_TOPICS:
+            return
+        self._configs.clear()
+        for name, topic in self.image.topics.items():
+            self._storage.configure(name, len(topic.partitions), self.topic_config(name))

@@ -118,6 +118,7 @@ class Image:
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
+        self.topic_changes = 0  # goes up with every change to topics and their partitions
         self.removed: list[Topic] = []  # since somebody last took them away, to delete their logs
         self.colliding: dict[str, dict[str, None]] = {}  # collision key -> names; the names that can collide
         self.brokers: dict[int, BrokerInfo] = {}
@@ -227,6 +228,7 @@ class Image:
             raise MetadataError(f"topic {name} exists already")
         topic = Topic(name, record.topic_id, self.configs.setdefault((TOPIC_RESOURCE, name), {}))
         self.topics[name] = self.topics_by_id[record.topic_id] = topic
+        self.topic_changes += 1
         if topic_names.can_collide(name):
             self.colliding.setdefault(topic_names.collision_key(name), {})[name] = None
 
@@ -234,6 +236,7 @@ class Image:
         topic = self._topic_of(record.topic_id)
         del self.topics_by_id[topic.id], self.topics[topic.name]
         self.removed.append(topic)
+        self.topic_changes += 1
         self.configs.pop((TOPIC_RESOURCE, topic.name), None)
         key = topic_names.collision_key(topic.name)
         names = self.colliding.get(key)
@@ -250,6 +253,7 @@ class Image:
             )
         topic.partitions.append(PartitionInfo(record))
         topic.cache.clear()
+        self.topic_changes += 1
 
     def _partition_change(self, record: Any) -> None:
         topic = self._topic_of(record.topic_id)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafkad.cluster.image import ALL_BROKERS
-from pykafkad.config import TOPIC_KEYS, ConfigError, TopicConfig, validate_topic_configs
+from pykafkad.config import TOPIC_KEYS, ConfigError, validate_topic_configs
 from pykafkad.config_def import to_text
 from pykafkad.config_entities import TOPIC_SYNONYMS
 
@@ -77,15 +77,3 @@ def of_broker(name: str, texts: Mapping[str, str]) -> str | None:
         if text is not None:
             return text if factor == 1 else str(int(text) * factor)
     return None
-
-
-def resolved(config: BrokerConfig, image: Image, node_id: int, own: Mapping[str, str]) -> TopicConfig:
-    """The values that count for a topic's partitions: server.properties, overlaid by what is dynamic."""
-    overlay: dict[str, str] = {}
-    for broker in (ALL_BROKERS, str(node_id)):
-        texts = image.broker_configs(broker)
-        for name in TOPIC_SYNONYMS if texts else ():
-            text = of_broker(name, texts)
-            if text is not None and text != to_text(config.topic_defaults[name]):
-                overlay[name] = text
-    return TopicConfig(config, overlay | dict(own))

@@ -20,7 +20,7 @@ from pykafkad.messages import ClearElrRecord, PartitionRecord, TopicRecord
 from pykafkad.uuids import random_uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
 
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.config import BrokerConfig
@@ -131,6 +131,12 @@ class Planner:
         factor = int(self._config["default.replication.factor"]) if factor == NOT_SET else factor
         count = int(self._config["num.partitions"]) if count == NOT_SET else count
         brokers = sorted(self._image.brokers)
+        if self._is_cordoned():
+            raise KafkaError(
+                errors.INVALID_REPLICATION_FACTOR,
+                f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced, or "
+                "have all their log directories cordoned.",
+            )
         if factor > len(brokers):
             raise KafkaError(
                 errors.INVALID_REPLICATION_FACTOR,
@@ -139,6 +145,11 @@ class Planner:
                 "brokers have all their log directories cordoned.",
             )
         return [brokers[:factor] for _ in range(count)]
+
+    def _is_cordoned(self) -> bool:
+        """Whether no log directory takes new partitions (KIP-1066)."""
+        cordoned = self._config["cordoned.log.dirs"]
+        return bool(cordoned) and (cordoned == ["*"] or not set(self._config.log_dirs) - set(cordoned))
 
     def _assigned(self, topic: Any) -> list[list[int]]:
         for field, value in (
@@ -156,32 +167,12 @@ class Planner:
                 raise bad_assignment(
                     f"Found multiple manual partition assignments for partition {assignment.partition_index}"
                 )
-            self._check_assignment(assignment.broker_ids, list(assigned.values()))
+            expected = len(next(iter(assigned.values()))) if assigned else None
+            check_assignment(assignment.broker_ids, self._image.brokers, expected)
             assigned[assignment.partition_index] = assignment.broker_ids
         if set(assigned) != set(range(len(assigned))):
             raise bad_assignment("partitions should be a consecutive 0-based integer sequence")
         return [assigned[index] for index in range(len(assigned))]
-
-    def _check_assignment(self, replicas: list[int], earlier: list[list[int]]) -> None:
-        if not replicas:
-            raise bad_assignment("The manual partition assignment includes an empty replica list.")
-        previous = None
-        for broker in sorted(replicas):
-            if broker == previous:
-                raise bad_assignment(
-                    f"The manual partition assignment includes the broker {broker} more than once."
-                )
-            if broker not in self._image.brokers:
-                raise bad_assignment(
-                    f"The manual partition assignment includes broker {broker}, but no such broker is "
-                    "registered."
-                )
-            previous = broker
-        if earlier and len(earlier[0]) != len(replicas):
-            raise bad_assignment(
-                f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but "
-                f"this is not consistent with previous partitions, which have {len(earlier[0])} replica(s)."
-            )
 
     # -- records
 
@@ -207,6 +198,28 @@ class Planner:
             )
             records.append((record, version))
         return records
+
+
+def check_assignment(replicas: list[int], brokers: Container[int], expected: int | None) -> None:
+    """KafkaError for replicas that a partition cannot have; `expected`: how many its siblings have."""
+    if not replicas:
+        raise bad_assignment("The manual partition assignment includes an empty replica list.")
+    previous = None
+    for broker in sorted(replicas):
+        if broker == previous:
+            raise bad_assignment(
+                f"The manual partition assignment includes the broker {broker} more than once."
+            )
+        if broker not in brokers:
+            raise bad_assignment(
+                f"The manual partition assignment includes broker {broker}, but no such broker is registered."
+            )
+        previous = broker
+    if expected is not None and expected != len(replicas):
+        raise bad_assignment(
+            f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but "
+            f"this is not consistent with previous partitions, which have {expected} replica(s)."
+        )
 
 
 def bad_assignment(text: str) -> KafkaError:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
-API_KEY = 18
-VERSIONS = (0, 4)
-REQUEST = "ApiVersionsRequest"
+
+API_VERSIONS = 18
 
 ApiVersion = ApiVersionsResponse.ApiVersion
 SupportedFeature = ApiVersionsResponse.SupportedFeatureKey
@@ -30,7 +29,11 @@ FinalizedFeature = ApiVersionsResponse.FinalizedFeatureKey
 LETTERS_AND_DIGITS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 INSIDE_A_NAME = LETTERS_AND_DIGITS | {"-", "."}
 
+SOFTWARE_MAX = 1_000  # names of clients' software that connections share
+SOFTWARE_CHARACTERS = 255  # of a name or version that are kept
+
 _rows: list[ApiVersion] = []
+_software: dict[tuple[str, str], tuple[str, str]] = {}
 
 
 def handle(broker: Broker, request: Any, context: Context) -> Any:
@@ -39,6 +42,9 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
         is_software_name(request.client_software_name) and is_software_name(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=INVALID_REQUEST)
+    if version >= 3:
+        software = shared_software(request.client_software_name, request.client_software_version)
+        broker.state_of(context.connection).software = software
     image = broker.image
     return ApiVersionsResponse(
         api_keys=rows(),
@@ -58,10 +64,15 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
 
 def rows() -> list[ApiVersion]:
     if not _rows:
-        for key, module in handlers.served().items():
-            lowest, highest = module.VERSIONS
-            _rows.append(ApiVersion(api_key=key, min_version=lowest, max_version=highest))
+        for key, api in handlers.APIS.items():
+            if api.is_advertised:
+                _rows.append(row(key))
     return _rows
+
+
+def row(key: int) -> ApiVersion:
+    lowest, highest = handlers.APIS[key].versions
+    return ApiVersion(api_key=key, min_version=lowest, max_version=highest)
 
 
 def is_software_name(text: str) -> bool:
@@ -74,9 +85,17 @@ def is_software_name(text: str) -> bool:
     )
 
 
+def shared_software(name: str, version: str) -> tuple[str, str]:
+    """One object for all connections of the same software."""
+    if len(_software) >= SOFTWARE_MAX:
+        _software.clear()
+    software = name[:SOFTWARE_CHARACTERS], version[:SOFTWARE_CHARACTERS]
+    return _software.setdefault(software, software)
+
+
 def refusal(correlation_id: int) -> Any:
     response = ApiVersionsResponse(
         error_code=UNSUPPORTED_VERSION,
-        api_keys=[ApiVersion(api_key=API_KEY, min_version=VERSIONS[0], max_version=VERSIONS[1])],
+        api_keys=[row(API_VERSIONS)],
     )
     return frame(response, 0, correlation_id, False)

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
-API_KEY = 19
-VERSIONS = (2, 7)
-REQUEST = "CreateTopicsRequest"
 
 TopicResult = CreateTopicsResponse.CreatableTopicResult
 TopicConfigs = CreateTopicsResponse.CreatableTopicConfigs

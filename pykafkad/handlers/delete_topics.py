@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
-API_KEY = 20
-VERSIONS = (1, 6)
-REQUEST = "DeleteTopicsRequest"
 
 Result = DeleteTopicsResponse.DeletableTopicResult
 

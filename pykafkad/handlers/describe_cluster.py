@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
-API_KEY = 60
-VERSIONS = (0, 2)
-REQUEST = "DescribeClusterRequest"
 
 BrokerResponse = DescribeClusterResponse.DescribeClusterBroker
 

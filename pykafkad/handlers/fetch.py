@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     from pykafkad.server import Broker
     from pykafkad.storage.partition import Partition
 
-API_KEY = 1
-VERSIONS = (4, 18)
-REQUEST = "FetchRequest"
 
 FIRST_VERSION_WITH_ERROR = 7
 FIRST_VERSION_WITH_TOPIC_IDS = 13

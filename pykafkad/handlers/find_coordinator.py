@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
-API_KEY = 10
-VERSIONS = (0, 6)
-REQUEST = "FindCoordinatorRequest"
 
 Coordinator = FindCoordinatorResponse.Coordinator
 

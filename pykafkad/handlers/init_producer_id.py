@@ -16,9 +16,6 @@ if TYPE_CHECKING:
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
-API_KEY = 22
-VERSIONS = (0, 5)
-REQUEST = "InitProducerIdRequest"
 
 NONE = -1
 

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from pykafkad.server import Broker
     from pykafkad.storage.partition import Partition
 
-API_KEY = 2
-VERSIONS = (1, 11)
-REQUEST = "ListOffsetsRequest"
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
-API_KEY = 3
-VERSIONS = (0, 13)
-REQUEST = "MetadataRequest"
 
 BrokerResponse = MetadataResponse.MetadataResponseBroker
 TopicResponse = MetadataResponse.MetadataResponseTopic

@@ -12,9 +12,6 @@ if TYPE_CHECKING:
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
-API_KEY = 23
-VERSIONS = (2, 4)
-REQUEST = "OffsetForLeaderEpochRequest"
 
 TopicResult = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 EpochEndOffset = OffsetForLeaderEpochResponse.EpochEndOffset

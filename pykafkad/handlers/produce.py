@@ -21,9 +21,6 @@ if TYPE_CHECKING:
     from pykafkad.server import Broker
     from pykafkad.storage.partition import Partition
 
-API_KEY = 0
-VERSIONS = (0, 13)
-REQUEST = "ProduceRequest"
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT = "__admin_client"  # the one client id that may write to internal topics, as in Kafka

@@ -1,6 +1,7 @@
 """The wire codec (ext/wire.pyx): message classes out of schemas, frames, request headers."""
 
 import builtins
+from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from typing_extensions import Buffer
@@ -79,9 +80,9 @@ class Route:
     ) -> None: ...
 
 class RequestReader:
-    """Reads whole requests, header and body, by a table of routes."""
+    """Reads whole requests, header and body; `route_of` is asked once for each API that requests come for."""
 
-    def __init__(self, routes: dict[int, Route]) -> None: ...
+    def __init__(self, route_of: Callable[[int], Route | None]) -> None: ...
     def read(self, connection: Any, buffer: Buffer, start: int, end: int) -> tuple[Exchange, Any]:
         """The request under way and its message; None for what no route serves."""
 

@@ -18,9 +18,13 @@ from pykafkad.errors import StartupError
 from pykafkad.logs import logger
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafkad.config import BrokerConfig
     from pykafkad.hot.reactor import Connection, Reactor
     from pykafkad.hot.reactor import Listener as ReactorListener
+
+    Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
 
 IDLE_SWEEP_PAUSE_MS = 1_000  # between two looks at who has been idle for too long, at least
 IDLE_SWEEPS = 20  # looks in connections.max.idle.ms: how much longer than that a connection may idle
@@ -111,23 +115,75 @@ class Listeners:
     def listen(self, reactor: Reactor) -> None:
         """Lets clients in."""
         self._reactor = reactor
-        backlog: int = self._config["socket.listen.backlog.size"]
         for listener in self._listeners:
-            assert listener.sock is not None
-            try:
-                listener.sock.listen(backlog)
-            except OSError as error:  # taken since it was bound
-                raise StartupError(f"Listener {listener.endpoint} cannot listen: {_why(error)}") from None
-            listener.accepting = reactor.listen(listener.sock, self._on_accept)
-            listener.accepting.owner = listener
+            self._open(listener)
         self._let_in()
         if self._idle_ms >= 0:
             reactor.call_later(self._idle_ms, self._sweep)
+
+    def _open(self, listener: Listener) -> None:
+        assert listener.sock is not None and self._reactor is not None
+        try:
+            listener.sock.listen(self._config["socket.listen.backlog.size"])
+        except OSError as error:  # taken since it was bound
+            raise StartupError(f"Listener {listener.endpoint} cannot listen: {_why(error)}") from None
+        listener.accepting = self._reactor.listen(listener.sock, self._on_accept)
+        listener.accepting.owner = listener
 
     def close(self) -> None:
         """Frees the ports; connections stay."""
         for listener in self._listeners:
             listener.close()
+
+    # -- a change of the config while it runs
+
+    def reconfigure(self, submit: Submit) -> None:
+        """New bounds count for connections to come; listeners come and go. Host names are looked up in a thread."""
+        config = self._config
+        self._max_connections = config["max.connections"]
+        self._max_per_address = config["max.connections.per.ip"]
+        overrides = config.connections_per_ip_overrides
+        if overrides:
+            submit(lambda: _by_address(overrides), self._resolved)
+        else:
+            self._max_of_address = {}
+        wanted = {endpoint.name: endpoint for endpoint in config.listeners}
+        for listener in [each for each in self._listeners if each.name not in wanted]:
+            self._remove(listener)
+        for listener in self._listeners:
+            listener.max_connections = _max_connections(config, listener.name)
+        for name in wanted.keys() - {listener.name for listener in self._listeners}:
+            self._add(wanted[name])
+        self._let_in()
+
+    def _resolved(self, found: Any) -> None:
+        if isinstance(found, StartupError):
+            log.error(str(found))
+        elif isinstance(found, BaseException):
+            raise found
+        else:
+            self._max_of_address = found
+
+    def _remove(self, listener: Listener) -> None:
+        assert self._reactor is not None
+        self._listeners.remove(listener)
+        for connection in list(self._reactor.connections):
+            if connection.listener is not None and connection.listener.owner is listener:
+                connection.close(f"listener {listener.name} was removed")
+        listener.close()
+        log.info(f"Removed the listener {listener.endpoint}")
+
+    def _add(self, endpoint: Endpoint) -> None:
+        listener = Listener(endpoint, _max_connections(self._config, endpoint.name))
+        try:
+            listener.bind(self._config)
+            self._open(listener)
+        except StartupError as error:
+            listener.close()
+            log.error(str(error))
+            return
+        self._listeners.append(listener)
+        log.info(f"Added the listener {listener.endpoint}")
 
     # -- admission
 
@@ -220,7 +276,7 @@ def _name_of(connection: Connection) -> str | None:
 
 def _max_connections(config: BrokerConfig, name: str) -> int:
     """The listener's own bound; without one, only that of all listeners together counts."""
-    text = config.texts.get(f"listener.name.{name.lower()}.max.connections")
+    text = config.listener_text(name, "max.connections")
     most: Any = NO_BOUND if text is None else BROKER_KEYS["max.connections"].parse(text)
     return int(most)
 

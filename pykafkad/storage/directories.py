@@ -78,6 +78,11 @@ class LogDirectory:
             log.error(f"log directory {self.path} is offline: {why}")
         return StorageError(f"{self.path}: {why}")
 
+    def capacity(self) -> tuple[int, int]:
+        """Bytes of the file system it lies on: all, and those that may still be written. OSError if it is gone."""
+        found = os.statvfs(self.path)
+        return found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
+
     # -- start -----------------------------------------------------------------------------------------------
 
     def lock(self) -> None:

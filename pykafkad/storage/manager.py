@@ -16,14 +16,17 @@ from pykafkad import uuids
 from pykafkad.errors import StartupError
 from pykafkad.logs import logger
 from pykafkad.storage import checkpoints, files, lookups, recovery
+from pykafkad.storage.checkpointing import Checkpointing
+from pykafkad.storage.deletions import Deletions
 from pykafkad.storage.directories import LogDirectory, settle_identity
 from pykafkad.storage.files import StorageError
+from pykafkad.storage.moves import Moves
 from pykafkad.storage.partition import Partition
 from pykafkad.storage.settings import LogSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
 
     from pykafkad.clock import Clock
@@ -69,7 +72,9 @@ class LogManager:
         self.loaded = False
         self._settings: dict[str, LogSettings] = {}
         self._unsaved: list[Partition] = []  # new ones without partition.metadata
-        self._pending_deletes: list[tuple[int, LogDirectory, str]] = []  # due at (monotonic), where, path
+        self.checkpointing = Checkpointing(self)
+        self.moves = Moves(self)  # partitions on their way to another directory
+        self.deletions = Deletions(self)
         self._open_directories()
 
     # -- start -----------------------------------------------------------------------------------------------
@@ -92,10 +97,10 @@ class LogManager:
             self.directories.append(directory)
         try:
             for directory in self.directories:
-                self._guard(directory, directory.lock)
-            self.cluster_id = settle_identity(self.directories, self.node_id, self._guard)
+                self.guard(directory, directory.lock)
+            self.cluster_id = settle_identity(self.directories, self.node_id, self.guard)
             for directory in self.online:
-                self._guard(directory, directory.take_clean_marker)
+                self.guard(directory, directory.take_clean_marker)
         except BaseException:
             self._unlock()
             raise
@@ -108,7 +113,16 @@ class LogManager:
     def online(self) -> list[LogDirectory]:
         return [directory for directory in self.directories if directory.is_online]
 
-    def _guard(self, directory: LogDirectory, step: Callable[..., Any], *arguments: Any) -> Any:
+    def capacity(self, directory: LogDirectory) -> tuple[int, int] | None:
+        """Its bytes, all and free; None when it is offline."""
+        if not directory.is_online:
+            return None
+        room: tuple[int, int] | None = self.guard(directory, directory.capacity)
+        if room is None:
+            self.drop_offline()
+        return room
+
+    def guard(self, directory: LogDirectory, step: Callable[..., Any], *arguments: Any) -> Any:
         """An I/O error takes the directory offline; None then."""
         try:
             return step(*arguments)
@@ -127,12 +141,12 @@ class LogManager:
         """
         found: set[TopicPartition] = set()
         for directory in self.online:
-            self._guard(directory, self._open_directory, directory, known, config_of, found)
+            self.guard(directory, self._open_directory, directory, known, config_of, found)
         self.partitions = {key: each for key, each in self.partitions.items() if each.log_directory.is_online}
         self.loaded = True
         for directory in self.online:
             # The clean-shutdown marker is gone, and must not come back with a power cut.
-            self._in_background(directory, files.fsync_path, directory.path)
+            self.in_background(directory, files.fsync_path, directory.path)
         return [key for key in known if key not in found]
 
     def _open_directory(
@@ -149,7 +163,10 @@ class LogManager:
             if not entry.is_dir():
                 continue
             if files.is_marked(entry.name, "delete"):
-                self._delete_later(directory, entry.path, 0)
+                self.deletions.add(directory, entry.path, 0)
+                continue
+            if files.is_marked(entry.name, "future"):
+                self.moves.found(entry.name, directory, entry.path)
                 continue
             key = files.parse_partition_directory(entry.name)
             if key is None:
@@ -163,8 +180,8 @@ class LogManager:
             if expected is None or (topic_id is not None and topic_id != expected):
                 self._set_aside(entry.path, entry.name)
                 continue
-            if key in found:
-                raise StartupError(f"{entry.name} lies in two log directories")
+            if key in found and not self._replaces(key, directory, entry.path):
+                continue
             found.add(key)
             hints = recovery.Hints(
                 clean=directory.was_clean,
@@ -182,6 +199,19 @@ class LogManager:
             recovery.load(partition, hints)
             self.partitions[key] = partition
 
+    def _replaces(self, key: TopicPartition, directory: LogDirectory, path: str) -> bool:
+        """A crash left the original of a partition that had moved: which of the two goes, and is it the other one?"""
+        other = self.partitions[key]
+        assigned = self.moves.assigned(*key)
+        if assigned == directory.directory_id:
+            other.close(clean=False)
+            self.deletions.rename(other.log_directory, other.directory, 0)
+            return True
+        if assigned != other.log_directory.directory_id:
+            raise StartupError(f"{other.name} lies in two log directories")
+        self.deletions.rename(directory, path, 0)
+        return False
+
     def _set_aside(self, path: str, name: str) -> None:
         stray = files.marked_directory(name, "stray")
         log.warn(f"{path} is no partition of this broker (any more) and is renamed to {stray}")
@@ -194,6 +224,24 @@ class LogManager:
             settings = self._settings[topic] = LogSettings(config)
         return settings
 
+    def configure(self, topic: str, count: int, config: TopicConfig) -> None:
+        """The topic has another configuration: what is here of its `count` partitions follows it."""
+        settings = self.settings(topic, config)
+        for index in range(count):
+            partition = self.partitions.get((topic, index))
+            if partition is not None:
+                self.guard(partition.log_directory, partition.update_settings, settings)
+        if any(not directory.is_online for directory in self.directories):
+            self.drop_offline()
+
+    def reconfigure(self) -> None:
+        """The broker's config changed: what is not asked for each time is asked for now."""
+        verify: bool = self.config["transaction.partition.verification.enable"]
+        for directory in self.directories:
+            directory.verify_transactions = verify
+        for partition in self.partitions.values():
+            partition.verify_transactions = verify
+
     # -- partitions ------------------------------------------------------------------------------------------
 
     def get(self, topic: str, index: int) -> Partition | None:
@@ -203,11 +251,15 @@ class LogManager:
     def __iter__(self) -> Iterator[Partition]:
         return iter(list(self.partitions.values()))
 
+    def placed(self) -> Iterator[tuple[TopicPartition, bytes]]:
+        """Each partition with the id of its directory."""
+        return ((key, each.log_directory.directory_id) for key, each in self.partitions.items())
+
     def place(self, count: int) -> list[bytes]:
         """The directory ids that `count` new partitions should go to: those with the fewest partitions."""
         candidates = self._usable()
-        if not candidates:
-            return [uuids.ZERO] * count
+        if len(candidates) < 2:
+            return [candidates[0].directory_id if candidates else uuids.ZERO] * count
         loads = {directory.directory_id: 0 for directory in candidates}
         for partition in self.partitions.values():
             directory_id = partition.log_directory.directory_id
@@ -222,8 +274,10 @@ class LogManager:
 
     def _usable(self) -> list[LogDirectory]:
         """Where new partitions may go (KIP-1066: not to a cordoned directory)."""
-        cordoned = {os.path.abspath(path) for path in self.config["cordoned.log.dirs"] or ()}
-        return [each for each in self.online if each.path not in cordoned] or self.online
+        return [each for each in self.online if not self.is_cordoned(each)] or self.online
+
+    def is_cordoned(self, directory: LogDirectory) -> bool:
+        return any(os.path.abspath(path) == directory.path for path in self.config["cordoned.log.dirs"] or ())
 
     def create(
         self,
@@ -260,7 +314,7 @@ class LogManager:
             raise
         except OSError as error:
             directory.fail(f"{partition.name} cannot be created: {error}")
-            self._drop_offline()
+            self.drop_offline()
             raise
         return partition
 
@@ -274,17 +328,10 @@ class LogManager:
         partition.discard()
         if partition in self.dirty:
             self.dirty.remove(partition)
-        directory = partition.log_directory
+        self.moves.cancel(topic, index, "it is deleted")
         partition.close(clean=False)
-        target = f"{directory.path}/{files.marked_directory(partition.name, 'delete')}"
-        self._guard(directory, os.rename, partition.directory, target)
-        if directory.is_online:
-            self._delete_later(directory, target, partition.settings.file_delete_delay_ms)
-        else:
-            self._drop_offline()
-
-    def _delete_later(self, directory: LogDirectory, path: str, delay_ms: int) -> None:
-        self._pending_deletes.append((self.clock.monotonic_ms() + delay_ms, directory, path))
+        delay_ms = partition.settings.file_delete_delay_ms
+        self.deletions.rename(partition.log_directory, partition.directory, delay_ms)
 
     # -- the end of a pass -----------------------------------------------------------------------------------
 
@@ -306,15 +353,16 @@ class LogManager:
             self.on_advance(partition)
         dirty.clear()
         if failures:
-            self._drop_offline()
+            self.drop_offline()
         return failures
 
-    def _drop_offline(self) -> None:
+    def drop_offline(self) -> None:
         """Partitions of failed directories are not served; who waits for them is told."""
         for key, partition in list(self.partitions.items()):
             if not partition.log_directory.is_online:
                 del self.partitions[key]
                 self.on_advance(partition)
+        self.moves.drop_offline()
         if not self.online:
             self.on_all_failed()
 
@@ -330,42 +378,27 @@ class LogManager:
             (config["log.flush.start.offset.checkpoint.interval.ms"], self.checkpoint_log_starts),
             (config["producer.id.expiration.check.interval.ms"], self.expire_producers),
             (config["log.flush.scheduler.interval.ms"], self.flush_due),
-            (TIDY_INTERVAL_MS, self.delete_due),
+            (TIDY_INTERVAL_MS, self.deletions.unlink_due),
             (TIDY_INTERVAL_MS, self.save_new),
         ]
         return [(interval_ms, job) for interval_ms, job in jobs if interval_ms <= LONGEST_INTERVAL_MS]
 
-    def _checkpoint(self, name: str, value_of: Callable[[Partition], int | None]) -> None:
-        for directory in self.online:
-            offsets = self._offsets_of(directory, value_of)
-            path = f"{directory.path}/{name}"
-            self._in_background(directory, checkpoints.write_offsets, path, offsets)
-
-    def _in_background(self, directory: LogDirectory, work: Callable[..., None], *arguments: Any) -> None:
-        self.submit(lambda: work(*arguments), lambda result: self._background_done(directory, result))
-
-    def _offsets_of(
-        self, directory: LogDirectory, value_of: Callable[[Partition], int | None]
-    ) -> dict[TopicPartition, int]:
-        return {
-            key: value
-            for key, partition in self.partitions.items()
-            if partition.log_directory is directory and (value := value_of(partition)) is not None
-        }
+    def in_background(self, directory: LogDirectory, work: Callable[..., None], *arguments: Any) -> None:
+        self.submit(lambda: work(*arguments), lambda result: self.background_done(directory, result))
 
     def checkpoint_high_watermarks(self) -> None:
-        self._checkpoint(checkpoints.HIGH_WATERMARKS, high_watermark_of)
+        self.checkpointing.write(checkpoints.HIGH_WATERMARKS)
 
     def checkpoint_recovery_points(self) -> None:
-        self._checkpoint(checkpoints.RECOVERY_POINTS, recovery_point_of)
+        self.checkpointing.write(checkpoints.RECOVERY_POINTS)
 
     def checkpoint_log_starts(self) -> None:
-        self._checkpoint(checkpoints.LOG_STARTS, log_start_of)
+        self.checkpointing.write(checkpoints.LOG_STARTS)
 
-    def _background_done(self, directory: LogDirectory, result: Any) -> None:
+    def background_done(self, directory: LogDirectory, result: Any) -> None:
         if isinstance(result, OSError):
             directory.fail(str(result))
-            self._drop_offline()
+            self.drop_offline()
         elif isinstance(result, BaseException):
             raise result
 
@@ -377,12 +410,16 @@ class LogManager:
     def _flush_soon(self, partition: Partition, start: int, end: int) -> None:
         """What lies between these offsets goes to the disk (segments that were rolled, or all there is): then
         the recovery point may move."""
-        directory, offsets = partition.directory, list(partition.bases)
+        log_directory, directory, offsets = (
+            partition.log_directory,
+            partition.directory,
+            list(partition.bases),
+        )
         start = min(start, partition.recovery_point)
 
         def done(result: Any) -> None:
-            self._background_done(partition.log_directory, result)
-            if result is None:
+            self.background_done(log_directory, result)
+            if result is None and partition.log_directory is log_directory:
                 partition.recovery_point = max(partition.recovery_point, end)
 
         self.submit(lambda: lookups.sync_files(directory, start, offsets), done)
@@ -392,7 +429,7 @@ class LogManager:
         some, self._unsaved = self._unsaved[:SAVED_A_TURN], self._unsaved[SAVED_A_TURN:]
         for partition in some:
             if self.partitions.get((partition.topic, partition.index)) is partition:
-                self._guard(partition.log_directory, partition.save_files)
+                self.guard(partition.log_directory, partition.save_files)
 
     def flush_due(self) -> None:
         """flush.ms: what has been in memory for longer goes to the disk."""
@@ -404,23 +441,15 @@ class LogManager:
                 partition.last_flush_ms = now_ms
                 self._flush_soon(partition, partition.recovery_point, partition.high_watermark)
 
-    def delete_due(self) -> None:
-        """Files of deleted partitions whose delay is over."""
-        now_ms = self.clock.monotonic_ms()
-        due = [each for each in self._pending_deletes if each[0] <= now_ms]
-        self._pending_deletes = [each for each in self._pending_deletes if each[0] > now_ms]
-        for _, directory, path in due:
-            if directory.is_online:
-                self._in_background(directory, remove_directory, path)
-
     # -- stop ------------------------------------------------------------------------------------------------
 
     def close(self, clean: bool = True, broker_epoch: int = -1) -> None:
         """Flush, checkpoint, mark as clean, unlock. With clean=False only let go of the files."""
         if clean and self.loaded:
             self.commit()
+            self.moves.close()
             for directory in self.online:
-                self._guard(directory, self._close_directory, directory, broker_epoch)
+                self.guard(directory, self._close_directory, directory, broker_epoch)
         else:
             for partition in self:
                 partition.discard()
@@ -433,13 +462,7 @@ class LogManager:
         for partition in self:
             if partition.log_directory is directory:
                 partition.close()
-        values: Iterable[tuple[str, Callable[[Partition], int | None]]] = (
-            (checkpoints.RECOVERY_POINTS, recovery_point_of),
-            (checkpoints.LOG_STARTS, log_start_of),
-            (checkpoints.HIGH_WATERMARKS, high_watermark_of),
-        )
-        for name, value_of in values:
-            checkpoints.write_offsets(f"{directory.path}/{name}", self._offsets_of(directory, value_of))
+        self.checkpointing.write_now(directory)
         directory.write_clean_marker(broker_epoch)
 
     def _unlock(self) -> None:
@@ -464,26 +487,3 @@ class Lowering:
 
 class StorageOffline(OSError):
     """The log directory that a partition should be in is offline."""
-
-
-def high_watermark_of(partition: Partition) -> int:
-    return partition.high_watermark
-
-
-def recovery_point_of(partition: Partition) -> int:
-    return partition.recovery_point
-
-
-def log_start_of(partition: Partition) -> int | None:
-    """Only those above the first segment's base offset need saying."""
-    return partition.log_start_offset if partition.log_start_offset > partition.bases[0] else None
-
-
-def remove_directory(path: str) -> None:
-    try:
-        names = os.listdir(path)
-    except FileNotFoundError:
-        return
-    for name in names:
-        files.remove_if_there(f"{path}/{name}")
-    os.rmdir(path)

@@ -229,6 +229,38 @@ class Partition:
         end = self.high_watermark
         self.last_stable_offset = end if first is None else min(end, max(first, self.log_start_offset))
 
+    def move_to(self, log_directory: LogDirectory) -> None:
+        """The files lie in another log directory now; they have to be synced there anew."""
+        self.log_directory = log_directory
+        directory = self.directory
+        for segment in self.segments:
+            segment.release()
+            segment.move(directory)
+        self.recovery_point = self.bases[0]
+
+    # -- the start of the log --------------------------------------------------------------------------------
+
+    def delete_records(self, before: int) -> int:
+        """A client wants nothing below this offset any more (-1: below the high watermark): the log's start."""
+        policy = self.config["cleanup.policy"]
+        if "compact" in policy and "delete" not in policy:
+            raise KafkaError(errors.POLICY_VIOLATION)
+        offset = self.high_watermark if before == -1 else before
+        if not 0 <= offset <= self.high_watermark:
+            raise KafkaError(errors.OFFSET_OUT_OF_RANGE)
+        self.advance_log_start(offset)
+        return self.log_start_offset
+
+    def advance_log_start(self, offset: int) -> None:
+        """What lies below is not read any more; its segments go with the next retention."""
+        if offset <= self.log_start_offset:
+            return
+        self.log_start_offset = offset
+        self.producers.log_start_advanced(offset)
+        if self.epochs.truncate_from_start(offset):
+            self._unsaved = True
+        self.update_last_stable_offset()
+
     # -- segments --------------------------------------------------------------------------------------------
 
     def roll(self, now_ms: int) -> None:

@@ -122,7 +122,9 @@ class Broker:
 
     def _command(self) -> list[str]:
         command = [sys.executable, "-m", "pykafkad", "start", "--host", self.host, "--port", str(self.port)]
-        command += ["--data", self.data, "--log-level", self.log_level]
+        if "log.dirs" not in self.config:
+            command += ["--data", self.data]
+        command += ["--log-level", self.log_level]
         for key, value in self.config.items():
             command += ["--override", f"{key}={value}"]
         return command

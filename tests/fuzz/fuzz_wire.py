@@ -153,7 +153,7 @@ def main() -> int:
     requests = [
         getattr(messages, name) for name in {name for name, _, _ in cases} if name.endswith("Request")
     ]
-    reader = wire.RequestReader({each.api_key: wire.Route(each, (0, 99), None) for each in requests})
+    reader = wire.RequestReader({each.api_key: wire.Route(each, (0, 99), None) for each in requests}.get)
     counts = {"ok": 0, "refused": 0}
     end = time.monotonic() + arguments.seconds
     while time.monotonic() < end and sum(counts.values()) < arguments.cases:

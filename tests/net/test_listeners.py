@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from reactor_kit import Loop, echo, frame
 
+from pykafkad.cluster.commits import submit_inline
 from pykafkad.config import BrokerConfig
 from pykafkad.config_def import ConfigError
 from pykafkad.errors import StartupError
@@ -279,3 +280,76 @@ def test_options_of_the_sockets(door: Opener) -> None:
             assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
         finally:
             sock.detach()
+
+
+# -- a change of the config while it runs
+
+
+def change(here: Door, **texts: str) -> None:
+    config = here.listeners._config
+    config.adopt(config.with_dynamic({key.replace("_", "."): text for key, text in texts.items()}))
+    here.listeners.reconfigure(submit_inline)
+
+
+def test_new_bounds_count_for_connections_to_come(door: Opener) -> None:
+    here = door({})
+    for _ in range(3):
+        here.knock()
+    change(here, max_connections_per_ip="3")
+    assert here.is_shown_out(here.knock()) and here.inside == 3
+    change(here, max_connections_per_ip="3", max_connections_per_ip_overrides="localhost:4")
+    here.knock()
+    assert here.inside == 4
+    change(here, max_connections="4")
+    here.knock()
+    assert here.inside == 4, "it waits in the backlog"
+    change(here)
+    here.loop.turn(10)
+    assert here.inside == 5
+
+
+def test_a_listener_has_a_bound_of_its_own(door: Opener) -> None:
+    here = door({})
+    change(here, **{"listener.name.plaintext.max.connections": "1"})
+    here.knock()
+    here.knock()
+    assert here.inside == 1
+    change(here)
+    here.loop.turn(10)
+    assert here.inside == 2
+
+
+def test_a_host_that_nobody_knows_leaves_the_overrides_as_they_were(door: Opener) -> None:
+    here = door({})
+    change(here, max_connections_per_ip_overrides="127.0.0.1:1")
+    change(here, max_connections_per_ip_overrides="no.such.host.invalid:5")
+    here.knock()
+    assert here.is_shown_out(here.knock())
+
+
+def test_listeners_come_and_go(door: Opener) -> None:
+    here = door({"advertised.listeners": "PLAINTEXT://127.0.0.1:1"})
+    extra = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,EXTRA:PLAINTEXT"}
+    change(here, listeners="PLAINTEXT://127.0.0.1:0,EXTRA://127.0.0.1:0", **extra)
+    assert here.listeners.counts == {"PLAINTEXT": 0, "EXTRA": 0}
+    stays, goes = here.knock(), here.knock("EXTRA")
+    port = goes.getpeername()[1]
+    change(here)
+    here.loop.turn(10)
+    assert here.listeners.counts == {"PLAINTEXT": 1}
+    assert here.is_shown_out(goes) and not here.is_shown_out(stays)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", port))
+
+
+def test_a_listener_whose_port_is_taken_does_not_come(door: Opener) -> None:
+    here = door({"advertised.listeners": "PLAINTEXT://127.0.0.1:1"})
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        change(
+            here,
+            listeners=f"PLAINTEXT://127.0.0.1:0,EXTRA://127.0.0.1:{taken.getsockname()[1]}",
+            **{"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,EXTRA:PLAINTEXT"},
+        )
+    assert here.listeners.counts == {"PLAINTEXT": 0}
+    here.knock()
+    assert here.inside == 1

@@ -9,6 +9,7 @@ from typing import Any
 from pykafkad import messages
 from pykafkad.clock import ManualClock
 from pykafkad.config import BrokerConfig, TopicConfig
+from pykafkad.coordinator.groups import GroupCoordinator
 from pykafkad.dispatcher import Dispatcher
 from pykafkad.hot import records, wire
 from pykafkad.pure.fetch_session import FetchSessions
@@ -19,15 +20,23 @@ from pykafkad.waiting import Waiting
 NOW_MS = 1_700_000_000_000
 
 
+class Replicas:
+    replicas = (1,)
+
+
 class Topic:
     def __init__(self, name: str, topic_id: bytes, partitions: int) -> None:
-        self.name, self.id, self.partitions = name, topic_id, [None] * partitions
+        self.name, self.id, self.partitions = name, topic_id, [Replicas()] * partitions
 
 
 class Image:
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
+        self.topic_changes = 0
+        self.offset = 0
+        self.brokers: dict[int, Any] = {}
+        self.configs: dict[tuple[int, str], dict[str, str]] = {}
 
 
 class Timer:
@@ -77,6 +86,15 @@ class Desk(Broker):
         self.fetch_sessions = FetchSessions(10, lambda: next(numbers))
         self.appends = []
         self.image = Image()  # type: ignore[assignment]
+        self.groups = GroupCoordinator(
+            self.config,
+            self.clock,
+            self.storage,
+            self.image,
+            self.call_later,
+            self.call_soon,
+            self.storage.submit,
+        )
         self.dispatcher = Dispatcher(self)
         self.connection = Connection()
         self.correlation_id = 0
@@ -84,6 +102,9 @@ class Desk(Broker):
     def call_later(self, delay_ms: int, callback: Any, *arguments: Any) -> Timer:
         self.timers.append(Timer(self.clock.monotonic_ms() + delay_ms, callback, arguments))
         return self.timers[-1]
+
+    def call_soon(self, callback: Any, *arguments: Any) -> None:
+        self.call_later(0, callback, *arguments)
 
     def advance(self, delta_ms: int) -> None:
         assert isinstance(self.clock, ManualClock)
@@ -99,6 +120,7 @@ class Desk(Broker):
         for index in range(partitions):
             self.storage.create(name, index, topic.id, config, 0)
         self.image.topics[name] = self.image.topics_by_id[topic.id] = topic  # type: ignore[assignment, index]
+        self.image.topic_changes += 1
         return topic.id
 
     def send(self, request: Any, version: int, client_id: str = "test") -> Any:

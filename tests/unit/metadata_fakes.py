@@ -27,9 +27,13 @@ class FakeStorage:
         self.events: list[str] = []
         self.broken: set[str] = set()
         self.absent: list[tuple[str, int]] = []
+        self.moves = SimpleNamespace(resume=lambda: self.events.append("resume moves"))
 
     def open_all(self, known: dict[tuple[str, int], bytes], config_of: Any) -> list[tuple[str, int]]:
         return [key for key in known if key in self.absent]
+
+    def placed(self) -> list[tuple[tuple[str, int], bytes]]:
+        return [(key, found[2]) for key, found in self.partitions.items()]
 
     def place(self, count: int) -> list[bytes]:
         return [DIRECTORY_ID] * count
@@ -45,6 +49,11 @@ class FakeStorage:
 
     def get(self, topic: str, index: int) -> Any:
         return self.partitions.get((topic, index))
+
+    def configure(self, topic: str, count: int, config: Any) -> None:
+        if count and (topic, 0) in self.partitions:
+            self.configs[topic] = config
+            self.events.append(f"configure {topic}")
 
     def delete(self, topic: str, index: int) -> None:
         del self.partitions[topic, index]
@@ -91,6 +100,7 @@ def open_broker(directory: Path, later: Later | None = None, **properties: str) 
         controller=controller,
         node_id=1,
         cluster_id="MkU3OEVBNTcwNTJENDM2Qk",
+        state_of=lambda connection: connection,
     )
 
 
@@ -112,13 +122,14 @@ class FakeContext:
 
 def call(broker: Any, handler: Any, version: int, **fields: Any) -> Any:
     """The handler's answer to a request, after a round trip through the wire of that version."""
-    request = getattr(messages, handler.REQUEST)
+    name = handler.__name__.rpartition(".")[2].title().replace("_", "")
+    request = getattr(messages, f"{name}Request")
     context = FakeContext(version)
     received = request.decode(request(**fields).encode(version), version)
     response = handler.handle(broker, received, context)
     if response is context:
         (response,) = context.answers
-    cls = getattr(messages, handler.REQUEST.replace("Request", "Response"))
+    cls = getattr(messages, f"{name}Response")
     return cls.decode(response.encode(version), version)
 
 

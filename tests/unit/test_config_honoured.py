@@ -12,13 +12,25 @@ from pykafkad.config import BROKER_KEYS
 
 PACKAGE = Path(pykafkad.__file__).parent
 # Tables and checks name keys without acting on them.
-TABLES = {"config_table.py", "config_entities.py", "config_checks.py"}
+TABLES = {
+    "config_table.py",
+    "config_entities.py",
+    "config_checks.py",
+    "config_descriptions.py",
+    "dynamic_checks.py",
+    "dynamic_config.py",
+}
+CLIENTS = {"tools", "client.py"}  # their configs are not the broker's
 # Read only to say no, or to say what a topic has: nothing follows from their value.
 SHOWN_ONLY = {"remote.log.storage.system.enable", "unclean.leader.election.enable"}
 
 
 def read_keys() -> set[str]:
-    files = [file for file in PACKAGE.rglob("*.py") if file.name not in TABLES]
+    files = [
+        file
+        for file in PACKAGE.rglob("*.py")
+        if file.name not in TABLES and not CLIENTS.intersection(file.parts)
+    ]
     named = {key for file in files for key in re.findall(r'"([a-z0-9.]+)"', file.read_text("utf-8"))}
     of_topics = {
         broker_key

@@ -23,17 +23,6 @@ from pykafkad.handlers import (
     metadata,
 )
 
-OURS = (
-    api_versions,
-    create_topics,
-    delete_topics,
-    describe_cluster,
-    describe_topic_partitions,
-    find_coordinator,
-    init_producer_id,
-    metadata,
-)
-
 
 @pytest.fixture
 def broker(tmp_path: Path) -> Any:
@@ -50,13 +39,14 @@ def named(name: str | None, topic_id: bytes = bytes(16)) -> Any:
 def test_the_list_is_what_the_handlers_declare(broker: Any) -> None:
     answer = call(broker, api_versions, 4, client_software_name="test", client_software_version="1.0")
     rows = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
-    assert rows == {module.API_KEY: module.VERSIONS for module in handlers.served().values()}
+    assert rows == {api.key: api.versions for api in handlers.APIS.values() if api.is_advertised}
+    assert not {71, 72} & rows.keys(), "Kafka without a receiver of metrics does not advertise telemetry"
     assert list(rows) == sorted(rows)
 
 
 def test_versions_are_those_of_the_running_kafka() -> None:
     """What a 4.3.1 broker lists; InitProducerId 6 is in its schemas and is not served."""
-    assert {module.API_KEY: module.VERSIONS for module in OURS} == {
+    expected = {
         3: (0, 13),
         10: (0, 6),
         18: (0, 4),
@@ -66,6 +56,15 @@ def test_versions_are_those_of_the_running_kafka() -> None:
         60: (0, 2),
         75: (0, 0),
     }
+    assert {key: handlers.APIS[key].versions for key in expected} == expected
+
+
+def test_every_api_has_a_handler_and_messages() -> None:
+    for key, api in handlers.APIS.items():
+        request = getattr(m, f"{api.name}Request")
+        assert (api.key, request.api_key) == (key, key)
+        assert callable(api.handle)
+        assert api.versions[1] <= request.max_version
 
 
 def test_an_unserved_version_is_refused_in_the_oldest_layout() -> None:

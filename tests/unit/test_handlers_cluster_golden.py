@@ -42,9 +42,8 @@ class Replay:
         response = getattr(messages, api + "Response")
         received = request.decode(bytes.fromhex(line["request"]), version)
         self.translate(received)
-        handler = handlers.served()[request.api_key]
         context = FakeContext(version)
-        answer = handler.handle(self.broker, received, context)
+        answer = handlers.APIS[request.api_key].handle(self.broker, received, context)
         if answer is context:
             (answer,) = context.answers
         ours = response.decode(answer.encode(version), version)
@@ -78,7 +77,7 @@ def plain(api: str, message: Any) -> Any:
     """The answer as plain data, without what is drawn or timed, and in one order."""
     data = as_data(message)
     if api == "ApiVersions":
-        data["api_keys"] = [row for row in data["api_keys"] if row["api_key"] in handlers.served()]
+        data["api_keys"] = [row for row in data["api_keys"] if row["api_key"] in handlers.APIS]
         data["finalized_features_epoch"] = None
         for field in ("supported_features", "finalized_features"):
             data[field].sort(key=str)

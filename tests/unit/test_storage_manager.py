@@ -205,10 +205,10 @@ def test_deleted_partitions_are_gone_at_once_and_their_files_later(tmp_path: Pat
     assert not (tmp_path / "orders-0").exists()
     logs.create("orders", 0, bytes(15) + b"\x07", CONFIG, 0)
     clock.advance(999)
-    logs.delete_due()
+    logs.deletions.unlink_due()
     assert len(list(tmp_path.glob("orders-0.*-delete"))) == 1
     clock.advance(1)
-    logs.delete_due()
+    logs.deletions.unlink_due()
     assert not list(tmp_path.glob("*-delete"))
     assert part is not None and part.read()[-1:] != b""  # who still reads, reads on
     assert (tmp_path / "orders-0").exists()
@@ -221,7 +221,7 @@ def test_a_deletion_that_was_cut_short_is_finished(tmp_path: Path) -> None:
     logs.delete("orders", 0)
     logs.close()
     logs = start(tmp_path)
-    logs.delete_due()
+    logs.deletions.unlink_due()
     assert not list(tmp_path.glob("*-delete"))
     logs.close()
 
@@ -421,4 +421,29 @@ def test_many_partitions_cost_little(tmp_path: Path) -> None:
     logs = start(tmp_path, known={("many", index): TOPIC_ID for index in range(count)})
     assert len(logs.partitions) == count
     assert len(os.listdir("/proc/self/fd")) <= descriptors + 10
+    logs.close()
+
+
+def test_a_topics_partitions_follow_its_configuration(tmp_path: Path) -> None:
+    logs = manager(tmp_path)
+    logs.open_all({}, lambda topic: CONFIG)
+    partitions = [logs.create("orders", index, TOPIC_ID, CONFIG, 0) for index in range(2)]
+    other = logs.create("bills", 0, bytes(16), CONFIG, 0)
+    logs.configure("orders", 3, topic_config(segment_bytes=300, max_message_bytes=100))
+    assert {partition.settings.segment_bytes for partition in partitions} == {300}
+    assert partitions[0].settings is partitions[1].settings
+    assert partitions[0].active.max_bytes == 300
+    assert other.settings.segment_bytes != 300
+    logs.close()
+
+
+def test_verification_of_transactions_can_be_switched_while_it_runs(tmp_path: Path) -> None:
+    logs = manager(tmp_path)
+    logs.open_all({}, lambda topic: CONFIG)
+    early = logs.create("orders", 0, TOPIC_ID, CONFIG, 0)
+    before = early.verify_transactions
+    logs.config["transaction.partition.verification.enable"] = not before
+    logs.reconfigure()
+    late = logs.create("orders", 1, TOPIC_ID, CONFIG, 0)
+    assert early.verify_transactions is late.verify_transactions is (not before)
     logs.close()

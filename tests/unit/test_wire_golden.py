@@ -71,7 +71,7 @@ def test_the_exchange_of_the_java_client_and_a_broker_is_read_and_written_back()
     exchanges = lines("exchanges.jsonl.gz")
     assert len(exchanges) == 171
     requests = [getattr(messages, exchange["api"] + "Request") for exchange in exchanges]
-    reader = wire.RequestReader({each.api_key: wire.Route(each, (0, 99), None) for each in requests})
+    reader = wire.RequestReader({each.api_key: wire.Route(each, (0, 99), None) for each in requests}.get)
     for exchange in exchanges:
         check_request(reader, exchange)
         check_response(exchange)

@@ -318,7 +318,7 @@ def test_a_large_message_is_encoded_whole():
 
 
 def reader(*requests, served=(0, 99)):
-    return wire.RequestReader({each.api_key: wire.Route(each, served, None) for each in requests})
+    return wire.RequestReader({each.api_key: wire.Route(each, served, None) for each in requests}.get)
 
 
 def test_a_request_is_read_as_the_version_of_its_api_wants_it():
@@ -364,9 +364,18 @@ def test_every_cut_of_a_header_is_refused():
         read(None, data, 0, len(data) + 1)
 
 
-def test_routes_have_the_keys_of_apis():
-    with pytest.raises(ValueError, match="no API key"):
-        wire.RequestReader({256: wire.Route(ProduceRequest, (0, 9), None)})
+def test_a_route_is_asked_for_once():
+    asked = []
+
+    def route_of(key):
+        asked.append(key)
+        return wire.Route(ProduceRequest, (0, 9), None) if key == 0 else None
+
+    read = wire.RequestReader(route_of).read
+    for key in (0, 0, 1, 256, -1):
+        data = key.to_bytes(2, signed=True) + bytes.fromhex("0003 00000001 ffff") + produce().encode(3)
+        assert (read(None, data, 0, len(data))[1] is None) == (key != 0)
+    assert asked == [0, 1]
 
 
 def test_a_request_frame_is_what_a_client_sends():

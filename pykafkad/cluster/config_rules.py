@@ -1,0 +1,175 @@
+"""What the configs of topics, groups, client metrics subscriptions and loggers may be: Kafka's rules and words.
+
+Functions raise a KafkaError with the code and the text to answer with, or return nothing. Those of brokers are in
+dynamic_checks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafkad import config_entities, errors, logs
+from pykafkad.cluster.dynamic_config import DYNAMIC
+from pykafkad.cluster.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pykafkad.config import BROKER_KEYS, TOPIC_KEYS, ConfigError, validate_topic_configs
+from pykafkad.config_def import rows
+from pykafkad.config_entities import GROUP_SYNONYMS
+from pykafkad.errors import KafkaError
+from pykafkad.pure import java
+from pykafkad.pure.telemetry import Match, MatchError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pykafkad.config import BrokerConfig
+    from pykafkad.config_def import Key, Value
+
+BROKER_LOGGER, CLIENT_METRICS, GROUP = 8, 16, 32  # kinds of resources, besides those in the image
+SET, DELETE, APPEND, SUBTRACT = range(4)  # operations of IncrementalAlterConfigs
+
+GROUP_KEYS = rows(config_entities.GROUP)
+CLIENT_METRICS_KEYS = rows(config_entities.CLIENT_METRICS)
+MIN_INTERVAL_MS, MAX_INTERVAL_MS = 100, 3_600_000
+HIDDEN = "[hidden]"
+
+LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
+
+# Kafka's order: group key, the end of the broker's keys that bound it, whether it is looked at only where it is set
+_BOUNDED = (
+    ("consumer.heartbeat.interval.ms", False),
+    ("consumer.session.timeout.ms", False),
+    ("consumer.assignment.interval.ms", True),
+    ("share.heartbeat.interval.ms", False),
+    ("share.session.timeout.ms", False),
+    ("share.record.lock.duration.ms", False),
+    ("share.delivery.count.limit", False),
+    ("share.partition.max.record.locks", False),
+    ("share.assignment.interval.ms", True),
+    ("streams.heartbeat.interval.ms", False),
+    ("streams.session.timeout.ms", False),
+    ("streams.num.standby.replicas", False),
+    ("streams.assignment.interval.ms", True),
+)
+
+
+def key_of(resource_type: int, name: str) -> Key | None:
+    """The row of a key as the controller knows it: of topics and brokers alone."""
+    if resource_type == TOPIC_RESOURCE:
+        return TOPIC_KEYS.get(name)
+    return BROKER_KEYS.get(name) if resource_type == BROKER_RESOURCE else None
+
+
+def shown(resource_type: int, name: str, value: str) -> str:
+    """A value as a log line may have it."""
+    if resource_type != BROKER_RESOURCE:
+        return value
+    key = DYNAMIC.get(name)
+    return HIDDEN if key is None or key.sensitive else value
+
+
+def check_topic(config: BrokerConfig, after: Mapping[str, str]) -> None:
+    try:
+        validate_topic_configs(config, after)
+    except ConfigError as error:
+        raise KafkaError(errors.INVALID_CONFIG, error.told) from None
+
+
+# -- groups
+
+
+def check_group(config: BrokerConfig, name: str, after: Mapping[str, str]) -> None:
+    if not name:
+        raise KafkaError(errors.INVALID_REQUEST, "Default group resources are not allowed.")
+    for key in java.set_order([*GROUP_KEYS, *after]):  # Kafka looks at all of them at once
+        if key not in GROUP_KEYS:
+            raise KafkaError(errors.INVALID_CONFIG, f"Unknown group config name: {key}")
+    try:
+        values = group_values(config, after)
+    except ConfigError as error:
+        raise KafkaError(errors.INVALID_CONFIG, error.told) from None
+    for key, only_if_set in _BOUNDED:
+        if key in after or not only_if_set:
+            _check_bounds(config, key, values[key])
+    for kind in ("consumer", "share", "streams"):
+        timeout, interval = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        if values[timeout] <= values[interval]:  # type: ignore[operator]  # both are INTs
+            raise KafkaError(errors.INVALID_CONFIG, f"{timeout} must be greater than {interval}")
+
+
+def group_values(config: BrokerConfig, own: Mapping[str, str]) -> dict[str, Value]:
+    """What counts for a group: its own configs over the broker's."""
+    values: dict[str, Value] = {}
+    for name, key in GROUP_KEYS.items():
+        if name in own:
+            values[name] = key.parse(own[name])
+        else:
+            values[name] = config[GROUP_SYNONYMS[name]] if name in GROUP_SYNONYMS else key.default
+    return values
+
+
+def _check_bounds(config: BrokerConfig, key: str, value: Value) -> None:
+    kind, _, rest = key.partition(".")
+    for bound, said in (("min", "greater"), ("max", "less")):
+        broker_key = f"group.{kind}.{bound}.{rest.removeprefix('num.')}"
+        if broker_key not in BROKER_KEYS:
+            continue
+        limit = config[broker_key]
+        if value < limit if bound == "min" else value > limit:
+            why = f"{key} must be {said} than or equal to {broker_key}"
+            raise KafkaError(errors.INVALID_CONFIG, why)
+
+
+# -- client metrics subscriptions (KIP-714)
+
+
+def check_client_metrics(name: str, after: Mapping[str, str]) -> None:
+    if not name:
+        raise KafkaError(errors.INVALID_REQUEST, "Subscription name can't be empty")
+    for key in java.set_order(after):
+        if key not in CLIENT_METRICS_KEYS:
+            raise KafkaError(errors.INVALID_REQUEST, f"Unknown client metrics configuration: {key}")
+    try:
+        values = client_metrics_values(after)
+        Match(values["match"])  # type: ignore[arg-type]  # a LIST
+    except (ConfigError, MatchError) as error:
+        raise KafkaError(errors.INVALID_CONFIG, str(error)) from None
+    interval_ms = values["interval.ms"]
+    assert isinstance(interval_ms, int)
+    if not MIN_INTERVAL_MS <= interval_ms <= MAX_INTERVAL_MS:
+        why = (
+            f"Invalid value {interval_ms} for interval.ms, interval must be between"
+            f" {MIN_INTERVAL_MS} and {MAX_INTERVAL_MS} (1 hour)"
+        )
+        raise KafkaError(errors.INVALID_REQUEST, why)
+
+
+def client_metrics_values(own: Mapping[str, str]) -> dict[str, Value]:
+    return {
+        name: key.parse(own[name]) if name in own else key.default
+        for name, key in CLIENT_METRICS_KEYS.items()
+    }
+
+
+# -- levels of loggers (KIP-412)
+
+
+def check_level(name: str, operation: int, value: str | None) -> None:
+    if operation in (SET, DELETE) and name not in logs.levels():
+        raise KafkaError(errors.INVALID_CONFIG, f"Logger {name} does not exist!")
+    if operation == SET:
+        if value not in LEVELS:
+            why = (
+                f"Cannot set the log level of {name} to {value} as it is not a supported log level."
+                f" Valid log levels are {', '.join(LEVELS)}"
+            )
+            raise KafkaError(errors.INVALID_CONFIG, why)
+    elif operation == DELETE:
+        if name == logs.ROOT:
+            why = f"Removing the log level of the {logs.ROOT} logger is not allowed"
+            raise KafkaError(errors.INVALID_REQUEST, why)
+    elif operation in (APPEND, SUBTRACT):
+        word = "APPEND" if operation == APPEND else "SUBTRACT"
+        why = f"{word} operation is not allowed for the BROKER_LOGGER resource"
+        raise KafkaError(errors.INVALID_REQUEST, why)
+    else:
+        raise KafkaError(errors.UNKNOWN_SERVER_ERROR)

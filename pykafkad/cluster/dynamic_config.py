@@ -1,0 +1,116 @@
+"""The broker's dynamic configs (KIP-226): what the metadata log holds of them, and making it count.
+
+Two layers lie over server.properties: what all brokers have (resource name "") and, above it, what this broker has
+(its node id). Owns which of the stored texts count (one that Kafka would ignore is ignored, and logged), and
+`refresh`, which gives the merged ones to the broker's config in place and tells `on_change` the names that have new
+values. What may be stored is decided in dynamic_checks. Invariant: what counts while serving is what a restart finds.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafkad.cluster.image import ALL_BROKERS
+from pykafkad.config import BROKER_KEYS, ConfigError
+from pykafkad.config_def import rows
+from pykafkad.config_entities import QUOTA_BROKER, TOPIC_SYNONYMS
+from pykafkad.logs import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pykafkad.cluster.image import Image
+    from pykafkad.config import BrokerConfig
+    from pykafkad.config_def import Key
+
+LISTENER_PREFIX = "listener.name."
+
+# Keys that are in no server.properties, only here.
+QUOTAS = rows(QUOTA_BROKER)
+DYNAMIC = {**QUOTAS, **{name: key for name, key in BROKER_KEYS.items() if key.scope}}
+OF_TOPICS = frozenset(key for synonyms in TOPIC_SYNONYMS.values() for key, _ in synonyms)
+
+SECURITY = frozenset({
+    "ssl.key.password", "ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location",
+    "ssl.keystore.password", "ssl.keystore.type", "ssl.truststore.certificates", "ssl.truststore.location",
+    "ssl.truststore.password", "ssl.truststore.type",
+})  # fmt: skip
+FOR_ALL_BROKERS_OF_LISTENERS = frozenset(
+    {"max.connections", "max.connection.creation.rate", "num.network.threads"}
+)
+
+log = logger("config")
+
+
+class DynamicConfig:
+    def __init__(self, config: BrokerConfig, image: Image, node_id: int) -> None:
+        self.config = config
+        self.node_id = node_id
+        self.on_change: list[Callable[[set[str]], None]] = []
+        self.of_all: dict[str, str] = {}  # the two layers, as far as they count
+        self.of_this: dict[str, str] = {}
+        self._image = image
+
+    def refresh(self) -> None:
+        """What the image says counts from now on."""
+        of_all = accepted(self._image.broker_configs(ALL_BROKERS), per_broker=False)
+        of_this = accepted(self._image.broker_configs(str(self.node_id)), per_broker=True)
+        if of_all == self.of_all and of_this == self.of_this:
+            return
+        try:
+            changed = self.config.adopt(self.config.with_dynamic(of_all | of_this))
+        except ConfigError as error:
+            log.error(f"dynamic configs of the broker could not be applied: {error}")
+            return
+        self.of_all, self.of_this = of_all, of_this
+        if changed:
+            for told in self.on_change:
+                told(changed)
+
+
+def accepted(stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+    """The stored texts that count; what is left out is logged."""
+    found = {}
+    for name, text in stored.items():
+        why = why_ignored(name, text, per_broker=per_broker)
+        if why is None:
+            found[name] = text
+        else:
+            log.error(f"the dynamic config {name} is ignored: {why}")
+    return found
+
+
+def why_ignored(name: str, text: str, *, per_broker: bool) -> str | None:
+    key = key_of(name)
+    if key is not None:
+        try:
+            key.parse(text)
+        except ConfigError as error:
+            return str(error)
+    if name in BROKER_KEYS and not BROKER_KEYS[name].scope:
+        return "it is not dynamic"
+    if name in SECURITY:
+        return "it needs the name of a listener before it"
+    if not per_broker and is_per_broker(name):
+        return "it belongs to one broker and was set for all"
+    return None
+
+
+def base_name(name: str) -> str:
+    """What follows `listener.name.NAME.`; else the name itself."""
+    if name.startswith(LISTENER_PREFIX) and name.count(".") > 2:
+        return name.split(".", 3)[3]
+    return name
+
+
+def key_of(name: str) -> Key | None:
+    """The dynamic key that a name stands for, if it is one."""
+    return DYNAMIC.get(base_name(name))
+
+
+def is_per_broker(name: str) -> bool:
+    """Whether it can be set for one broker alone."""
+    base = base_name(name)
+    if base != name:
+        return base not in FOR_ALL_BROKERS_OF_LISTENERS
+    return name in DYNAMIC and DYNAMIC[name].scope == "broker"

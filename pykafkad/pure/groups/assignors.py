@@ -1,0 +1,100 @@
+"""Server-side assignors: who of a consumer group should own which partitions.
+
+Owns the table of assignors and `range`; `uniform` is in uniform_assignor. Invariants: every partition of a subscribed
+topic goes to exactly one of the topic's subscribers, and to nobody else. A member's share that does not change is
+the same object afterwards. Members and topics are taken in the order in which they are given. KIP-848.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+Share = dict[bytes, frozenset[int]]  # topic id -> partitions
+Shares = dict[str, Share]  # by member id
+
+
+class Subscriber:
+    """What an assignor knows of a member: the topics it wants, all of which exist, and what it was given before."""
+
+    __slots__ = ("instance_id", "share", "topic_ids")
+
+    def __init__(self, topic_ids: Iterable[bytes], share: Share, instance_id: str | None = None) -> None:
+        self.topic_ids = topic_ids if isinstance(topic_ids, frozenset) else frozenset(topic_ids)
+        self.share = share
+        self.instance_id = instance_id
+
+
+Subscribers = Mapping[str, Subscriber]  # by member id
+PartitionCounts = Mapping[bytes, int]  # by topic id
+Assignor = Callable[[Subscribers, PartitionCounts, bool], Shares]
+
+
+def assign(name: str, members: Subscribers, counts: PartitionCounts, same_topics: bool) -> Shares:
+    """The shares of all members; `same_topics`: all of them want the same topics."""
+    if not members:
+        return {}
+    _drop_impossible(members, counts)
+    return ASSIGNORS[name](members, counts, same_topics)
+
+
+def _drop_impossible(members: Subscribers, counts: PartitionCounts) -> None:
+    """What classic members say that they own comes from a client: no partition twice, none that is not there."""
+    taken: dict[bytes, set[int]] = {}
+    for member in members.values():
+        for topic_id, partitions in list(member.share.items()):
+            if topic_id not in counts:
+                continue
+            others = taken.setdefault(topic_id, set())
+            if not others.isdisjoint(partitions) or max(partitions, default=0) >= counts[topic_id]:
+                possible = frozenset(range(counts[topic_id])).intersection(partitions) - others
+                member.share = {**member.share, topic_id: possible}
+            others |= partitions
+
+
+def assign_range(members: Subscribers, counts: PartitionCounts, same_topics: bool) -> Shares:
+    """Each topic is cut into one range for each subscriber, in the members' order: those with an instance id first,
+    by it, then by member id. So partitions of one number in equally large topics go to one member."""
+    order = sorted(members, key=lambda member_id: _range_order(member_id, members[member_id]))
+    subscribers: dict[bytes, int] = {}
+    for member in members.values():
+        for topic_id in member.topic_ids:
+            subscribers[topic_id] = subscribers.get(topic_id, 0) + 1
+    taken = dict.fromkeys(subscribers, 0)
+    shares: Shares = {}
+    for member_id in order:
+        share: Share = {}
+        for topic_id in members[member_id].topic_ids:
+            count = counts[topic_id]
+            turn = taken[topic_id]
+            taken[topic_id] = turn + 1
+            start = _range_start(count, subscribers[topic_id], turn)
+            end = _range_start(count, subscribers[topic_id], turn + 1)
+            if end > start:
+                share[topic_id] = frozenset(range(start, end))
+        shares[member_id] = kept(members[member_id].share, share)
+    return shares
+
+
+def _range_order(member_id: str, member: Subscriber) -> tuple[bool, bytes]:
+    instance_id = member.instance_id
+    text = member_id if instance_id is None else instance_id
+    return instance_id is None, text.encode("utf-16-be", "surrogatepass")  # as Java compares
+
+
+def _range_start(count: int, subscribers: int, turn: int) -> int:
+    """Where the range of the subscriber with this turn begins: the first few get one partition more."""
+    each, more = divmod(count, subscribers)
+    return each * turn + min(turn, more)
+
+
+def kept(old: Share, new: Share) -> Share:
+    return old if old == new else new
+
+
+def assign_uniform(members: Subscribers, counts: PartitionCounts, same_topics: bool) -> Shares:
+    from pykafkad.pure.groups import uniform_assignor
+
+    return uniform_assignor.assign(members, counts, same_topics)
+
+
+ASSIGNORS: dict[str, Assignor] = {"uniform": assign_uniform, "range": assign_range}

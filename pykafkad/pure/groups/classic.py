@@ -1,0 +1,312 @@
+"""A group of the classic protocol: what JoinGroup, SyncGroup, Heartbeat and LeaveGroup do to it.
+
+The rules of who may do what, and when (those of JoinGroup are in classic_join); what follows, generations and
+timers, is in classic_rebalance; who is in the group in classic_roster. Invariants: an operation that raises
+KafkaError has changed nothing; every request is answered once, also one whose member was removed, replaced or asked
+again meanwhile (Kafka leaves those without an answer). KIP-345 (batches of LeaveGroup), KIP-559 (SyncGroup names
+the protocol), KIP-800 (reasons).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.messages import DescribeGroupsResponse, HeartbeatResponse
+from pykafkad.pure.groups.classic_answers import leave_answer, left, sync_answer
+from pykafkad.pure.groups.classic_join import Joining, client_reason
+from pykafkad.pure.groups.classic_member import Member
+from pykafkad.pure.groups.classic_rebalance import COMPLETING, EMPTY, PREPARING, STABLE, told_as
+from pykafkad.pure.groups.classic_records import (
+    CONSUMER_PROTOCOL,
+    NO_TIME,
+    metadata_record,
+    new_group_record,
+    read_subscriptions,
+    tombstone,
+)
+from pykafkad.pure.groups.effects import Caller, CheckPartition, Effects, Record, answered
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.pure.groups.registry import Groups
+
+DescribedGroup = DescribeGroupsResponse.DescribedGroup
+
+
+class ClassicGroup(Joining):
+    TYPE = "classic"
+
+    __slots__ = ()
+
+    def __init__(self, groups: Groups, group_id: str, now_ms: int) -> None:
+        super().__init__(groups.settings, group_id)
+        self.state_since_ms = now_ms
+
+    @property
+    def is_empty(self) -> bool:
+        return self.state_name == EMPTY
+
+    # -- SyncGroup
+
+    def sync(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+        member = self._check_sync(request)
+        effects = Effects()
+        if self.state_name == STABLE:
+            self.synced(effects, member)
+            answer = sync_answer(member.assignment, self.protocol_type, self.protocol_name)
+            effects.reply(caller, answer)
+            return effects
+        if member.sync_caller is not None:
+            self.answer_sync(effects, member, errors.REBALANCE_IN_PROGRESS)
+        member.sync_caller = caller
+        self.synced(effects, member)
+        if self.roster.leader_id == member.member_id:
+            self._assign(effects, request, now_ms)
+        return effects
+
+    def _check_sync(self, request: Any) -> Member:
+        if self.state_name == EMPTY:
+            raise KafkaError(errors.UNKNOWN_MEMBER_ID)
+        member = self._check_member(request, "sync-group")
+        if request.generation_id != self.generation_id:
+            raise KafkaError(errors.ILLEGAL_GENERATION)
+        if differs(request.protocol_type, self.protocol_type) or differs(
+            request.protocol_name, self.protocol_name
+        ):
+            raise KafkaError(errors.INCONSISTENT_GROUP_PROTOCOL)
+        if self.state_name == PREPARING:
+            raise KafkaError(errors.REBALANCE_IN_PROGRESS)
+        return member
+
+    def _assign(self, effects: Effects, request: Any, now_ms: int) -> None:
+        """The leader has decided: it holds for this generation once it is written."""
+        roster = self.roster
+        self.settings.log(
+            f"Assignment received from leader {roster.leader_id} for group {self.group_id} for generation"
+            f" {self.generation_id}. The group has {len(roster.members)} members, {len(roster.instances)} of which"
+            " are static."
+        )
+        given = {each.member_id: bytes(each.assignment) for each in request.assignments}
+        without = [member_id for member_id in roster.members if not given.get(member_id)]
+        if without:
+            self.settings.log(
+                f"Setting empty assignments for members {', '.join(without)} of {self.group_id} for generation"
+                f" {self.generation_id}."
+            )
+        effects.write(*metadata_record(self, given))
+        waiting = [
+            (each, each.sync_caller) for each in roster.members.values() if each.sync_caller is not None
+        ]
+        asked_twice = effects.replies[:]
+        self.give_assignments(effects, given)
+        self.move_to(STABLE, now_ms)
+
+        def on_refused(error_code: int) -> Effects:
+            undone = Effects()
+            undone.replies = asked_twice
+            for member, sync_caller in waiting:
+                member.sync_caller = sync_caller
+            told = told_as(error_code)
+            self.give_assignments(undone, {}, told)
+            reason = (
+                f"Error {errors.NAMES.get(told)} when storing group assignment during SyncGroup (member:"
+                f" {roster.leader_id})."
+            )
+            self.prepare(undone, reason, now_ms)
+            return undone
+
+        effects.on_refused = on_refused
+
+    # -- Heartbeat
+
+    def heartbeat(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+        member = self._check_member(request, "heartbeat")
+        if request.generation_id != self.generation_id:
+            raise KafkaError(errors.ILLEGAL_GENERATION)
+        is_moving = self.state_name == PREPARING
+        code = errors.REBALANCE_IN_PROGRESS if is_moving else errors.NONE
+        effects = answered(caller, HeartbeatResponse(error_code=code))
+        self.restart_session(effects, member)
+        return effects
+
+    # -- LeaveGroup
+
+    def leave(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+        """`request.members` in every version; who asks need not be one of those who leave."""
+        effects = Effects()
+        answers = [self._leave_one(effects, leaving) for leaving in request.members]
+        gone = [each.member_id for each in answers if each.error_code == errors.NONE]
+        effects.reply(caller, leave_answer(caller.version, answers))
+        if gone and self.state_name != EMPTY:
+            reason = f"explicit `LeaveGroup` request for ({', '.join(gone)}) members."
+            self.rebalance(effects, reason, now_ms)
+        return effects
+
+    def _leave_one(self, effects: Effects, leaving: Any) -> Any:
+        roster = self.roster
+        member_id: str | None = leaving.member_id
+        instance_id = leaving.group_instance_id
+        if not member_id:  # an administrator knows the static name only
+            member_id = None if instance_id is None else roster.instances.get(instance_id)
+            if member_id is None:
+                return left(leaving, errors.UNKNOWN_MEMBER_ID)
+        elif member_id not in roster.pending:
+            try:
+                roster.check_member(member_id, instance_id)
+            except KafkaError as error:
+                self._log_fenced(error, leaving, "leave-group")
+                return left(leaving, error.code)
+        who = "Pending member" if member_id in roster.pending else "Member"
+        self.remove(effects, member_id)
+        self.settings.log(
+            f"[Group {self.group_id}] {who} {member_id} has left group through explicit `LeaveGroup` request;"
+            f" {client_reason(leaving)}"
+        )
+        return left(leaving)
+
+    # -- what others ask of a group
+
+    def describe(self, version: int) -> DescribedGroup:
+        protocol = self.protocol_name if self.state_name == STABLE else None
+        return DescribedGroup(
+            group_id=self.group_id,
+            group_state=self.state_name,
+            protocol_type=self.protocol_type or "",
+            protocol_data=protocol or "",
+            members=[member.describe(protocol) for member in self.roster.members.values()],
+        )
+
+    def check_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        generation_id: int,
+        is_transactional: bool,
+        api_version: int,
+    ) -> CheckPartition | None:
+        if generation_id < 0 and self.state_name == EMPTY:
+            return None  # an administrator, or a consumer that manages its partitions itself
+        if generation_id >= 0 or member_id or group_instance_id is not None:
+            self.roster.check_member(member_id, group_instance_id)
+            if generation_id != self.generation_id:
+                raise KafkaError(errors.ILLEGAL_GENERATION)
+        elif not is_transactional:
+            raise KafkaError(errors.UNKNOWN_MEMBER_ID)
+        if not is_transactional and self.state_name == COMPLETING:
+            raise KafkaError(errors.REBALANCE_IN_PROGRESS)
+        return None
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Anybody may read them."""
+
+    def check_offset_delete(self) -> None:
+        """Of a group with members only where it can be told which topics they use."""
+        if self.state_name != EMPTY and self.protocol_type != CONSUMER_PROTOCOL:
+            raise KafkaError(errors.NON_EMPTY_GROUP)
+
+    def check_delete(self) -> None:
+        if self.state_name != EMPTY:
+            raise KafkaError(errors.NON_EMPTY_GROUP)
+
+    def on_offset_commit(self, member_id: str, now_ms: int) -> Effects | None:
+        """A commit is as good as a heartbeat."""
+        member = self.roster.members.get(member_id)
+        if member is None or self.state_name not in (STABLE, PREPARING):
+            return None
+        effects = Effects()
+        self.restart_session(effects, member)
+        return effects
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Where that is not known, a consumer group is taken to be."""
+        if self.subscribed_topics is None:
+            return self.protocol_type == CONSUMER_PROTOCOL
+        return topic in self.subscribed_topics
+
+    def offset_expiry_base_ms(self, commit_ms: int) -> int | None:
+        """From when the retention of an offset counts; None while the group may still come back to it."""
+        if self.protocol_type is None:
+            return commit_ms  # nobody was ever a member
+        if self.state_name == EMPTY:
+            return commit_ms if self.state_since_ms is None else self.state_since_ms
+        knows_topics = self.state_name == STABLE and self.subscribed_topics is not None
+        return commit_ms if knows_topics else None
+
+    def new_group_record(self) -> Record:
+        return new_group_record(self)
+
+    def tombstones(self) -> list[Record]:
+        return [tombstone(self.group_id)]
+
+    # -- the life of the coordinator
+
+    def on_loaded(self, now_ms: int) -> Effects:
+        """The members have a whole session to say that they are still there."""
+        effects = Effects()
+        members = self.roster.members
+        for member in members.values():
+            self.restart_session(effects, member)
+        if len(members) > self.settings.max_size:
+            reason = (
+                f"Freshly-loaded group {self.group_id} (size {len(members)}) is over capacity"
+                f" {self.settings.max_size}. Rebalancing in order to give a chance for consumers to commit offsets"
+            )
+            self.prepare(effects, reason, now_ms)
+        return effects
+
+    def on_unloaded(self) -> Effects:
+        return self.dissolve(errors.NOT_COORDINATOR)
+
+    def dissolve(self, error_code: int) -> Effects:
+        """The group will not be used any more: whoever waits is told."""
+        effects = Effects()
+        for member in self.roster.members.values():
+            self.refuse_join(effects, member, told_as(error_code), member.member_id)
+            if member.sync_caller is not None:
+                self.answer_sync(effects, member, told_as(error_code))
+        return effects
+
+
+def differs(said: str | None, known: str | None) -> bool:
+    """Who does not say (or did not before version 5) is not wrong."""
+    return said is not None and known is not None and said != known
+
+
+# -- loading
+
+
+def replay(groups: Groups, key: Any, value: Any) -> None:
+    """The record of a load makes the group anew: with members it was stable, else empty."""
+    group = ClassicGroup(groups, key.group, 0)
+    roster = group.roster
+    roster.protocol_type = value.protocol_type or None
+    group.generation_id = value.generation
+    group.protocol_name = value.protocol
+    since_ms = value.current_state_timestamp
+    group.state_since_ms = None if since_ms == NO_TIME else since_ms
+    for each in value.members:
+        if each.member_id not in roster.members and each.group_instance_id not in roster.instances:
+            roster.add(loaded_member(each, value.protocol or ""))
+    if value.leader is not None and value.leader in roster.members:
+        roster.leader_id = value.leader
+    if roster.members:
+        group.state_name = STABLE
+        group.protocol_name = value.protocol or ""
+    group.subscribed_topics = read_subscriptions(group)
+    groups.by_id[key.group] = group
+
+
+def loaded_member(each: Any, protocol_name: str) -> Member:
+    timeout_ms = each.session_timeout if each.rebalance_timeout == -1 else each.rebalance_timeout
+    return Member(
+        each.member_id,
+        each.group_instance_id,
+        each.client_id,
+        each.client_host,
+        timeout_ms,
+        each.session_timeout,
+        ((protocol_name, bytes(each.subscription)),),
+        bytes(each.assignment),
+    )

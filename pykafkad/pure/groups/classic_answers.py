@@ -1,0 +1,82 @@
+"""Answers to the classic APIs as each version wants them: for groups of either protocol."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafkad import errors
+from pykafkad.messages import (
+    DescribeGroupsResponse,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    SyncGroupResponse,
+)
+from pykafkad.pure.groups.effects import Caller
+
+JoinMember = JoinGroupResponse.JoinGroupResponseMember
+LeftMember = LeaveGroupResponse.MemberResponse
+DescribedGroup = DescribeGroupsResponse.DescribedGroup
+
+NOBODY = ""  # a member id that stands for none
+NO_PROTOCOL_IS_NULL_SINCE = 7  # version of JoinGroup
+LEAVE_MANY_SINCE = 3  # version of LeaveGroup
+NOT_FOUND_IS_AN_ERROR_SINCE = 6  # version of DescribeGroups
+
+
+def join_answer(
+    caller: Caller,
+    member_id: str,
+    generation_id: int,
+    protocol_type: str | None,
+    protocol_name: str | None,
+    leader_id: str | None,
+    members: list[Any] | None = None,
+    skip_assignment: bool = False,
+) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        generation_id=generation_id,
+        protocol_type=protocol_type,
+        protocol_name=protocol_name or no_protocol(caller.version),
+        leader=leader_id or NOBODY,
+        skip_assignment=skip_assignment,
+        member_id=member_id,
+        members=members or [],
+    )
+
+
+def join_refusal(version: int, error_code: int, member_id: str = NOBODY) -> JoinGroupResponse:
+    return JoinGroupResponse(
+        error_code=error_code, member_id=member_id, generation_id=-1, protocol_name=no_protocol(version)
+    )
+
+
+def no_protocol(version: int) -> str | None:
+    return None if version >= NO_PROTOCOL_IS_NULL_SINCE else ""
+
+
+def sync_answer(
+    assignment: bytes, protocol_type: str | None = None, protocol_name: str | None = None
+) -> SyncGroupResponse:
+    return SyncGroupResponse(assignment=assignment, protocol_type=protocol_type, protocol_name=protocol_name)
+
+
+def left(leaving: Any, error_code: int = 0) -> LeftMember:
+    """What became of one who wanted to leave (a MemberIdentity of the request)."""
+    return LeftMember(
+        member_id=leaving.member_id, group_instance_id=leaving.group_instance_id, error_code=error_code
+    )
+
+
+def leave_answer(version: int, members: list[LeftMember]) -> LeaveGroupResponse:
+    """Before batches there was one member, and its error was the answer's."""
+    if version >= LEAVE_MANY_SINCE:
+        return LeaveGroupResponse(members=members)
+    return LeaveGroupResponse(error_code=members[0].error_code)
+
+
+def describe_missing(group_id: str, version: int, message: str) -> DescribedGroup:
+    """A group that is not there, or that is of the other protocol. An error since version 6; dead before."""
+    described = DescribedGroup(group_id=group_id, group_state="Dead")
+    if version >= NOT_FOUND_IS_AN_ERROR_SINCE:
+        described.error_code, described.error_message = errors.GROUP_ID_NOT_FOUND, message
+    return described

@@ -1,0 +1,301 @@
+"""JoinGroup of a classic group: who is let in, under which id, and whether that means a rebalance.
+
+    no id            a static name that is known: that member goes on under a new id; else a new member,
+                     which since version 4 first comes back with the id it is given (KIP-394)
+    an id given      a new member now
+    an id known      nothing new: the generation as it is; else, and for the leader of a stable group, a rebalance
+
+KIP-345 and KIP-814 (static members), KIP-389 (group.max.size), KIP-800 (reasons).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.pure.groups.classic_answers import NOBODY, join_answer, join_refusal, sync_answer
+from pykafkad.pure.groups.classic_member import Member, Protocols, protocols_of
+from pykafkad.pure.groups.classic_rebalance import (
+    COMPLETING,
+    EMPTY,
+    NEW_MEMBER_JOIN_TIMEOUT_MS,
+    PREPARING,
+    SESSION,
+    STABLE,
+    Generations,
+    told_as,
+)
+from pykafkad.pure.groups.classic_records import metadata_record
+from pykafkad.pure.groups.effects import Caller, Effects
+
+# versions of JoinGroup
+REBALANCE_TIMEOUT_SINCE = 1
+MEMBER_ID_REQUIRED_SINCE = 4
+SKIP_ASSIGNMENT_SINCE = 9
+
+
+class Joining(Generations):
+    __slots__ = ()
+
+    def join(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+        effects = Effects()
+        member_id = request.member_id
+        if not self._has_room_for(member_id):
+            self.remove(effects, member_id)
+            effects.reply(caller, join_refusal(caller.version, errors.GROUP_MAX_SIZE_REACHED))
+            return effects
+        protocols = protocols_of(request)
+        if not self._goes_with(request.protocol_type, protocols):
+            error = errors.INCONSISTENT_GROUP_PROTOCOL
+            effects.reply(caller, join_refusal(caller.version, error, member_id))
+        elif not member_id:
+            self._join_unknown(effects, request, protocols, caller, now_ms)
+        elif member_id in self.roster.pending:
+            self._join_pending(effects, request, protocols, caller, now_ms)
+        else:
+            self._rejoin(effects, request, protocols, caller, now_ms)
+        return effects
+
+    def _has_room_for(self, member_id: str) -> bool:
+        """While members come back there is room for those who are first, whoever was there before."""
+        roster, limit = self.roster, self.settings.max_size
+        member = roster.members.get(member_id)
+        if self.state_name == EMPTY:
+            return True
+        if self.state_name == PREPARING:
+            return (member is not None and member.join_caller is not None) or roster.joining < limit
+        return member is not None or len(roster.members) < limit
+
+    def _goes_with(self, protocol_type: str, protocols: Protocols) -> bool:
+        if self.state_name == EMPTY:
+            return bool(protocol_type and protocols)
+        return protocol_type == self.protocol_type and self.roster.knows_any(protocols)
+
+    def _join_unknown(
+        self, effects: Effects, request: Any, protocols: Protocols, caller: Caller, now_ms: int
+    ) -> None:
+        """A member without an id: it gets one, and maybe has to come back with it."""
+        instance_id = request.group_instance_id
+        stem = (caller.client_id or "") if instance_id is None else instance_id
+        member_id = f"{stem}-{self.settings.new_id()}"
+        if instance_id is not None and instance_id in self.roster.instances:
+            self._replace_static(effects, request, protocols, member_id, caller, now_ms)
+        elif instance_id is None and caller.version >= MEMBER_ID_REQUIRED_SINCE:
+            self.settings.log(
+                f"Dynamic member with unknown member id joins group {self.group_id} in {self.state_name} state."
+                f" Created a new member id {member_id} and requesting the member to rejoin with this id."
+            )
+            self.roster.pending[member_id] = None
+            effects.after(request.session_timeout_ms, self.group_id, SESSION, member_id)
+            effects.reply(caller, join_refusal(caller.version, errors.MEMBER_ID_REQUIRED, member_id))
+        else:
+            self.settings.log(
+                f"{'Dynamic' if instance_id is None else 'Static'} member with unknown member id joins group"
+                f" {self.group_id} in {self.state_name} state. Created a new member id {member_id} and added"
+                " the member to the group."
+            )
+            self._add_member(effects, request, protocols, member_id, caller, now_ms)
+
+    def _join_pending(
+        self, effects: Effects, request: Any, protocols: Protocols, caller: Caller, now_ms: int
+    ) -> None:
+        if request.group_instance_id is not None:  # static members are never asked to come back with an id
+            effects.reply(caller, join_refusal(caller.version, errors.UNKNOWN_SERVER_ERROR))
+            return
+        self.settings.log(
+            f"Pending dynamic member with id {request.member_id} joins group {self.group_id} in"
+            f" {self.state_name} state. Adding to the group now."
+        )
+        self._add_member(effects, request, protocols, request.member_id, caller, now_ms)
+
+    def _add_member(
+        self,
+        effects: Effects,
+        request: Any,
+        protocols: Protocols,
+        member_id: str,
+        caller: Caller,
+        now_ms: int,
+    ) -> None:
+        member = Member(
+            member_id,
+            request.group_instance_id,
+            caller.client_id or "",
+            caller.client_host,
+            rebalance_timeout_of(request, caller),
+            request.session_timeout_ms,
+            protocols,
+        )
+        member.is_new = True
+        if not self.roster.members:
+            self.roster.protocol_type = request.protocol_type
+        self.roster.add(member, caller)
+        self.new_member_added = True
+        effects.after(NEW_MEMBER_JOIN_TIMEOUT_MS, self.group_id, SESSION, member_id)
+        instance = "null" if request.group_instance_id is None else request.group_instance_id
+        reason = f"Adding new member {member_id} with group instance id {instance}; {client_reason(request)}"
+        self.rebalance(effects, reason, now_ms)
+
+    def _rejoin(
+        self, effects: Effects, request: Any, protocols: Protocols, caller: Caller, now_ms: int
+    ) -> None:
+        """A member of the group, which may have something new to say or only have missed an answer."""
+        member_id = request.member_id
+        try:
+            member = self.roster.check_member(member_id, request.group_instance_id)
+        except KafkaError as error:
+            self._log_fenced(error, request, "join-group")
+            effects.reply(caller, join_refusal(caller.version, error.code, member_id))
+            return
+        why = client_reason(request)
+        if self.state_name == PREPARING:
+            reason = f"Member {member_id} is joining group during {PREPARING}; {why}"
+        elif self.state_name == STABLE and self.roster.leader_id == member_id:
+            # The leader's way to say that something outside of the group has changed, such as a topic.
+            reason = f"Leader {member_id} re-joining group during {STABLE}; {why}"
+        elif member.protocols != protocols:
+            reason = f"Updating metadata for member {member_id} during {self.state_name}; {why}"
+        elif self.state_name == COMPLETING:
+            effects.reply(caller, self.joined(caller, member))
+            return
+        else:
+            effects.reply(caller, self._joined_without_members(caller, member))
+            return
+        self.refuse_join(effects, member, errors.REBALANCE_IN_PROGRESS, member_id)
+        self._update(member, request, protocols, caller)
+        self.roster.wait_for_join(member, caller)
+        self.rebalance(effects, reason, now_ms)
+
+    def _update(self, member: Member, request: Any, protocols: Protocols, caller: Caller) -> None:
+        timeout_ms = rebalance_timeout_of(request, caller)
+        self.roster.update(member, protocols, timeout_ms, request.session_timeout_ms)
+
+    def _joined_without_members(self, caller: Caller, member: Member, leader_id: str | None = None) -> Any:
+        return join_answer(
+            caller,
+            member.member_id,
+            self.generation_id,
+            self.protocol_type,
+            self.protocol_name,
+            self.roster.leader_id if leader_id is None else leader_id,
+        )
+
+    # -- a static member comes back without its id
+
+    def _replace_static(
+        self,
+        effects: Effects,
+        request: Any,
+        protocols: Protocols,
+        member_id: str,
+        caller: Caller,
+        now_ms: int,
+    ) -> None:
+        roster = self.roster
+        member = roster.members[roster.instances[request.group_instance_id]]
+        old_id, old_leader = member.member_id, roster.leader_id
+        self.settings.log(
+            f"Static member with groupInstanceId={request.group_instance_id} and unknown member id joins group"
+            f" {self.group_id} in {self.state_name} state. Replacing previously mapped member {old_id} with this"
+            " groupInstanceId."
+        )
+        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+        self._fence(effects, member)
+        roster.rename(member, member_id)
+        member.is_new = False
+        effects.cancel(self.group_id, SESSION, old_id)
+        self.restart_session(effects, member)
+        self._update(member, request, protocols, caller)
+        if self.state_name == STABLE and roster.select_protocol() == self.protocol_name:
+            self._go_on_as_before(effects, member, old_id, old_leader, before, caller)
+            return
+        roster.wait_for_join(member, caller)
+        why = client_reason(request)
+        if self.state_name == STABLE:
+            reason = (
+                f"Group's selectedProtocol will change because static member {member_id} with instance id"
+                f" {member.instance_id} joined with change of protocol; {why}"
+            )
+        else:
+            # In CompletingRebalance the leader may be assigning to the old id, which would reach nobody.
+            reason = f"Updating metadata for static member {member_id} with instance id {member.instance_id}; {why}"
+        self.rebalance(effects, reason, now_ms)
+
+    def _fence(self, effects: Effects, member: Member) -> None:
+        """Whoever else goes by this static name learns that it is another's now."""
+        self.refuse_join(effects, member, errors.FENCED_INSTANCE_ID, member.member_id)
+        if member.sync_caller is not None:
+            answer = sync_answer(b"")
+            answer.error_code = errors.FENCED_INSTANCE_ID
+            effects.reply(member.sync_caller, answer)
+            member.sync_caller = None
+
+    def _go_on_as_before(
+        self,
+        effects: Effects,
+        member: Member,
+        old_id: str,
+        old_leader: str | None,
+        before: tuple[Protocols, int, int],
+        caller: Caller,
+    ) -> None:
+        """Nothing changes but the id: no rebalance, only a record. Since version 9 a leader learns that it is the
+        leader and has nothing to assign; before, it is told the old id, so that it does not try (KIP-814)."""
+        self.settings.log(
+            "Static member which joins during Stable stage and doesn't affect the selected protocol will not"
+            " trigger a rebalance."
+        )
+        if caller.version >= SKIP_ASSIGNMENT_SINCE:
+            answer = self.joined(caller, member)
+            answer.skip_assignment = self.roster.leader_id == member.member_id
+        else:
+            answer = self._joined_without_members(caller, member, old_leader)
+        effects.write(*metadata_record(self))
+        effects.reply(caller, answer)
+        fenced = effects.replies[:-1]
+
+        def on_refused(error_code: int) -> Effects:
+            undone = Effects()
+            undone.replies = fenced
+            new_id = member.member_id
+            self.settings.log(
+                f"Failed to persist metadata for group {self.group_id} static member {new_id} with group instance"
+                f" id {member.instance_id} due to {errors.NAMES.get(error_code)}. Reverting to old member id {old_id}."
+            )
+            self.roster.update(member, *before)
+            self.roster.rename(member, old_id)
+            self.restart_session(undone, member)
+            refusal = self._joined_without_members(caller, member, old_leader)
+            refusal.error_code, refusal.member_id = told_as(error_code), NOBODY
+            undone.reply(caller, refusal)
+            return undone
+
+        effects.on_refused = on_refused
+
+    # -- checks
+
+    def _check_member(self, request: Any, operation: str) -> Member:
+        try:
+            return self.roster.check_member(request.member_id, request.group_instance_id)
+        except KafkaError as error:
+            self._log_fenced(error, request, operation)
+            raise
+
+    def _log_fenced(self, error: KafkaError, request: Any, operation: str) -> None:
+        if error.code == errors.FENCED_INSTANCE_ID:
+            self.settings.log(
+                f"Request memberId={request.member_id} for static member with"
+                f" groupInstanceId={request.group_instance_id} is fenced by existing"
+                f" memberId={self.roster.instances[request.group_instance_id]} during operation {operation}"
+            )
+
+
+def rebalance_timeout_of(request: Any, caller: Caller) -> int:
+    if caller.version >= REBALANCE_TIMEOUT_SINCE:
+        return int(request.rebalance_timeout_ms)
+    return int(request.session_timeout_ms)
+
+
+def client_reason(request: Any) -> str:
+    return f"client reason: {request.reason or 'not provided'}"

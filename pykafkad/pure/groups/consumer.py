@@ -1,0 +1,454 @@
+"""A group of the consumer protocol: what the log says of it, and what others may ask of it. KIP-848.
+
+    Empty -> Assigning (the target is older than the group) -> Reconciling (members are on their way to it) -> Stable
+
+Epochs: the group's goes up with every change of members, subscriptions or topics; the target's is that of the group
+for which shares were last worked out; a member's is that of the target it has reached. Who asks for a change works
+out records (consumer_update and what uses it); they take effect in replay() here. Invariants: `owners` names one member
+for each partition that somebody has or has not given up yet; the counts are what the members add up to.
+Soft, and found anew after a load: `checked_changes`, `checked_epoch`, `resolution`, `late`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.pure.groups import consumer_records as records
+from pykafkad.pure.groups.assignors import Share
+from pykafkad.pure.groups.classic_answers import describe_missing
+from pykafkad.pure.groups.consumer_member import GONE, UNREVOKED, Epochs, Member
+from pykafkad.pure.groups.effects import Caller, CheckPartition, Effects, Record, TimerKey
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.pure.groups.regex_resolution import Resolution, Resolved
+    from pykafkad.pure.groups.registry import Groups
+
+SESSION, REBALANCE, JOIN, SYNC, REGEX = "session", "rebalance", "join", "sync", "regex"
+
+FIRST_EPOCH = 1
+NO_TARGET = -1
+UNKNOWN_EPOCH = -1
+CONSUMER_COMMITS_SINCE = 9  # version of OffsetCommit
+NO_SHARE: Share = {}
+
+
+class ConsumerGroup:
+    TYPE = "consumer"
+    protocol_type = "consumer"
+
+    __slots__ = (
+        "assignor_counts",
+        "checked_changes",
+        "checked_epoch",
+        "classic_count",
+        "epoch",
+        "group_id",
+        "groups",
+        "has_topics_record",
+        "instances",
+        "late",
+        "members",
+        "metadata_hash",
+        "owners",
+        "protocol_counts",
+        "regex_counts",
+        "regexes",
+        "resolution",
+        "shares",
+        "target_epoch",
+        "target_ms",
+        "topic_counts",
+    )
+
+    def __init__(self, groups: Groups, group_id: str) -> None:
+        self.groups = groups
+        self.group_id = group_id
+        self.epoch = self.target_epoch = FIRST_EPOCH
+        self.target_ms = 0
+        self.metadata_hash = 0
+        self.members: dict[str, Member] = {}
+        self.shares: dict[str, Share] = {}  # the target, by member
+        self.instances: dict[str, str] = {}  # group.instance.id -> member id
+        self.owners: dict[bytes, dict[int, str]] = {}  # topic id -> partition -> member id
+        self.regexes: dict[str, Resolved] = {}
+        self.has_topics_record = False  # of before Kafka 4.1, to be taken out with the next change
+        self.topic_counts: dict[str, int] = {}  # how many members name a topic
+        self.regex_counts: dict[str, int] = {}
+        self.assignor_counts: dict[str, int] = {}
+        self.protocol_counts: dict[str, int] = {}  # of those that use the classic protocol
+        self.classic_count = 0
+        self.checked_changes = -1  # the change of topics for which metadata_hash was last compared,
+        self.checked_epoch = 0  # and the epoch that should have come of it
+        self.resolution: Resolution | None = None
+        self.late: dict[str, None] = {}  # classic members that were told to join again
+
+    # -- what it is
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.members
+
+    @property
+    def state_name(self) -> str:
+        if not self.members:
+            return "Empty"
+        if self.epoch > self.target_epoch:
+            return "Assigning"
+        epoch = self.target_epoch
+        reconciled = all(member.is_reconciled_to(epoch) for member in self.members.values())
+        return "Stable" if reconciled else "Reconciling"
+
+    def member(self, member_id: str) -> Member:
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(
+                errors.UNKNOWN_MEMBER_ID, f"Member {member_id} is not a member of group {self.group_id}."
+            )
+        return member
+
+    def static_member(self, instance_id: str | None) -> Member | None:
+        member_id = self.instances.get(instance_id) if instance_id is not None else None
+        return self.members.get(member_id) if member_id is not None else None
+
+    def share_of(self, member_id: str, instance_id: str | None) -> Share:
+        """A static member takes over the share of the one before it."""
+        if instance_id is not None:
+            member_id = self.instances.get(instance_id, "")
+        return self.shares.get(member_id, NO_SHARE)
+
+    def is_taken(self, topic_id: bytes, partition: int) -> bool:
+        return partition in self.owners.get(topic_id, ())
+
+    def topic_names(self) -> set[str]:
+        """All that members are subscribed to, by name or by expression."""
+        names = set(self.topic_counts)
+        for resolved in self.regexes.values():
+            names |= resolved.topics
+        return names
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.topic_counts or any(topic in each.topics for each in self.regexes.values())
+
+    def config(self, name: str, least: int, most: int, default: int) -> int:
+        """A setting of this group, or the broker's; whatever is set, the broker's limits hold."""
+        value = self.groups.settings.group_config(self.group_id).get(f"consumer.{name}.ms")
+        return default if value is None else min(max(int(value), least), most)
+
+    @property
+    def session_timeout_ms(self) -> int:
+        of = self.groups.settings
+        least, most = of.consumer_min_session_timeout_ms, of.consumer_max_session_timeout_ms
+        return self.config("session.timeout", least, most, of.consumer_session_timeout_ms)
+
+    @property
+    def heartbeat_interval_ms(self) -> int:
+        of = self.groups.settings
+        least, most = of.consumer_min_heartbeat_interval_ms, of.consumer_max_heartbeat_interval_ms
+        return self.config("heartbeat.interval", least, most, of.consumer_heartbeat_interval_ms)
+
+    @property
+    def assignment_interval_ms(self) -> int:
+        of = self.groups.settings
+        least, most = of.consumer_min_assignment_interval_ms, of.consumer_max_assignment_interval_ms
+        return self.config("assignment.interval", least, most, of.consumer_assignment_interval_ms)
+
+    # -- members come, change and go (in replay only)
+
+    def put(self, member: Member) -> None:
+        old = self.members.get(member.member_id)
+        self.members[member.member_id] = member
+        if old is not None:
+            self._tally(old, -1)
+            self._disown(old)
+        self._tally(member, 1)
+        for epochs in (member.assigned, member.revoking):
+            for topic_id, partitions in epochs.items():
+                owners = self.owners.setdefault(topic_id, {})
+                for partition in partitions:
+                    owners[partition] = member.member_id
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.member_id
+
+    def remove(self, member_id: str) -> None:
+        member = self.members.pop(member_id, None)
+        if member is None:
+            return
+        self._tally(member, -1)
+        self._disown(member)
+        self.late.pop(member_id, None)
+        if member.instance_id is not None and self.instances.get(member.instance_id) == member_id:
+            del self.instances[member.instance_id]
+
+    def _disown(self, member: Member) -> None:
+        for epochs in (member.assigned, member.revoking):
+            for topic_id, partitions in epochs.items():
+                owners = self.owners.get(topic_id, {})
+                for partition in partitions:
+                    if owners.get(partition) == member.member_id:
+                        del owners[partition]
+                if not owners:
+                    self.owners.pop(topic_id, None)
+
+    def _tally(self, member: Member, by: int) -> None:
+        count(self.topic_counts, member.topic_names, by)
+        if member.regex:
+            count(self.regex_counts, (member.regex,), by)
+        if member.assignor is not None:
+            count(self.assignor_counts, (member.assignor,), by)
+        if member.classic is not None:
+            self.classic_count += by
+            count(self.protocol_counts, (name for name, _ in member.classic.protocols), by)
+
+    # -- the classic protocol
+
+    def join(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+        from pykafkad.pure.groups import consumer_classic
+
+        return consumer_classic.join(self, request, caller, now_ms)
+
+    def sync(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+        from pykafkad.pure.groups import consumer_classic
+
+        return consumer_classic.sync(self, request, caller)
+
+    def heartbeat(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+        from pykafkad.pure.groups import consumer_classic
+
+        return consumer_classic.heartbeat(self, request, caller, now_ms)
+
+    def leave(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+        from pykafkad.pure.groups import consumer_classic
+
+        return consumer_classic.leave(self, request, caller, now_ms)
+
+    def describe(self, version: int) -> Any:
+        return describe_missing(self.group_id, version, f"Group {self.group_id} is not a classic group.")
+
+    # -- offsets
+
+    def check_offset_commit(
+        self,
+        member_id: str,
+        group_instance_id: str | None,
+        epoch: int,
+        is_transactional: bool,
+        api_version: int,
+    ) -> CheckPartition | None:
+        """What is to be asked for each partition, if there is something. KIP-1251: a commit of an earlier epoch holds
+        for what the member has had since then."""
+        if epoch < 0 and not self.members:
+            return None
+        if is_transactional and epoch == UNKNOWN_EPOCH and not member_id and group_instance_id is None:
+            return None
+        member = self.member(member_id)
+        if not is_transactional and member.classic is None and api_version < CONSUMER_COMMITS_SINCE:
+            raise KafkaError(
+                errors.UNSUPPORTED_VERSION,
+                "OffsetCommit version 9 or above must be used by members using the consumer group protocol",
+            )
+        if epoch == member.epoch:
+            return None
+        if epoch > member.epoch:
+            raise stale(
+                member,
+                f"Received {epoch_name(member)} {epoch} is newer than current member epoch {member.epoch}.",
+            )
+        return lambda topic, topic_id, partition: self._check_partition(
+            member, epoch, topic, topic_id, partition
+        )
+
+    def _check_partition(
+        self, member: Member, epoch: int, topic: str, topic_id: bytes, partition: int
+    ) -> None:
+        if topic_id == bytes(16):
+            there = self.groups.settings.topics.topics.get(topic)
+            topic_id = there.id if there is not None else topic_id
+        assigned_at = epoch_of(member.assigned, topic_id, partition)
+        if assigned_at is None:
+            assigned_at = epoch_of(member.revoking, topic_id, partition)
+        where = f"{topic}-{partition}"
+        if assigned_at is None:
+            raise stale(member, f"Partition {where} is not assigned or pending revocation for member.")
+        if epoch < assigned_at:
+            raise stale(
+                member,
+                f"Received {epoch_name(member)} {epoch} is older than assignment epoch {assigned_at} for"
+                f" partition {where}.",
+            )
+
+    def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        if member_id is None and member_epoch < 0:
+            return
+        if member_id is None:
+            raise KafkaError(errors.UNKNOWN_SERVER_ERROR)  # an epoch of nobody: Kafka trips over it
+        member = self.member(member_id)
+        if member_epoch != member.epoch:
+            raise stale(
+                member,
+                f"The received {epoch_name(member)} {member_epoch} does not match the expected member epoch"
+                f" {member.epoch}.",
+            )
+
+    def check_offset_delete(self) -> None:
+        """Allowed; topics with subscribers are left out."""
+
+    def check_delete(self) -> None:
+        if self.members:
+            raise KafkaError(errors.NON_EMPTY_GROUP)
+
+    def on_offset_commit(self, member_id: str, now_ms: int) -> Effects | None:
+        """Only a heartbeat is a sign of life."""
+        return None
+
+    def offset_expiry_base_ms(self, commit_ms: int) -> int | None:
+        return commit_ms
+
+    def tombstones(self) -> list[Record]:
+        return self.tombstones_of(self.members)
+
+    def tombstones_of(self, member_ids: Iterable[str]) -> list[Record]:
+        """Takes the group out, with these members."""
+        ids = list(member_ids)
+        group_id = self.group_id
+        return [
+            *(records.assignment_tombstone(group_id, each) for each in ids),
+            *(records.share_tombstone(group_id, each) for each in ids),
+            records.target_tombstone(group_id),
+            *(records.member_tombstone(group_id, each) for each in ids),
+            *(records.regex_tombstone(group_id, pattern) for pattern in self.regexes),
+            records.topics_tombstone(group_id),
+            records.group_tombstone(group_id),
+        ]
+
+    # -- time and life
+
+    def on_timer(self, key: TimerKey, now_ms: int) -> Effects:
+        from pykafkad.pure.groups import consumer_timers
+
+        return consumer_timers.on_timer(self, key, now_ms)
+
+    def on_loaded(self, now_ms: int) -> Effects:
+        """The members have a whole session to say that they are still there."""
+        effects = Effects()
+        for member in self.members.values():
+            effects.after(self.session_timeout_ms, self.group_id, SESSION, member.member_id)
+            if member.state == UNREVOKED:
+                effects.after(member.rebalance_timeout_ms, self.group_id, REBALANCE, member.member_id)
+        return effects
+
+    def on_unloaded(self) -> Effects:
+        """Nobody waits: every request is answered at once."""
+        return Effects()
+
+
+def count(counts: dict[str, int], names: Iterable[str], by: int) -> None:
+    for name in names:
+        total = counts.get(name, 0) + by
+        if total:
+            counts[name] = total
+        else:
+            del counts[name]
+
+
+def epoch_of(epochs: Epochs, topic_id: bytes, partition: int) -> int | None:
+    return epochs.get(topic_id, {}).get(partition)
+
+
+def epoch_name(member: Member) -> str:
+    return "member epoch" if member.classic is None else "generation id"
+
+
+def stale(member: Member, text: str) -> KafkaError:
+    code = errors.STALE_MEMBER_EPOCH if member.classic is None else errors.ILLEGAL_GENERATION
+    return KafkaError(code, text)
+
+
+# -- what the registry asks
+
+
+def heartbeat(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effects:
+    from pykafkad.pure.groups import consumer_heartbeat
+
+    return consumer_heartbeat.heartbeat(groups, request, caller, now_ms)
+
+
+def replay(groups: Groups, key: Any, value: Any) -> None:
+    """A record of a consumer group. A tombstone of what is not there, as compaction leaves them, says nothing."""
+    found = groups.by_id.get(key.group_id)
+    group = found if isinstance(found, ConsumerGroup) else None
+    if group is None:
+        if value is None or (found is not None and not found.is_empty and not groups.is_loading):
+            return  # the group is being made a classic one, which is there already
+        # Else a classic group can be here only without members: one that offsets made.
+        group = groups.by_id[key.group_id] = ConsumerGroup(groups, key.group_id)
+    apply(group, key, value)
+    if value is None and key.api_key == records.GROUP:
+        del groups.by_id[key.group_id]
+
+
+def apply(group: ConsumerGroup, key: Any, value: Any) -> None:
+    APPLY[key.api_key](group, key, value)
+
+
+def _apply_group(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is not None:
+        group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+
+
+def _apply_topics(group: ConsumerGroup, key: Any, value: Any) -> None:
+    group.has_topics_record = value is not None
+
+
+def _apply_member(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is None:
+        group.remove(key.member_id)
+    else:
+        member = group.members.get(key.member_id) or Member(key.member_id)
+        group.put(records.with_metadata(member, value))
+
+
+def _apply_target(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is None:
+        group.target_epoch, group.target_ms = NO_TARGET, 0
+    else:
+        group.target_epoch, group.target_ms = value.assignment_epoch, value.assignment_timestamp
+
+
+def _apply_share(group: ConsumerGroup, key: Any, value: Any) -> None:
+    if value is None:
+        group.shares.pop(key.member_id, None)
+    else:
+        group.shares[key.member_id] = records.share_of(value)
+
+
+def _apply_assignment(group: ConsumerGroup, key: Any, value: Any) -> None:
+    member = group.members.get(key.member_id)
+    if value is not None:
+        group.put(records.with_assignment(member or Member(key.member_id), value))
+    elif member is not None:
+        group.put(member.but(epoch=GONE, previous_epoch=GONE, assigned={}, revoking={}))
+
+
+def _apply_regex(group: ConsumerGroup, key: Any, value: Any) -> None:
+    from pykafkad.pure.groups.regex_resolution import Resolved
+
+    if value is None:
+        group.regexes.pop(key.regular_expression, None)
+    else:
+        topics = frozenset(value.topics)
+        group.regexes[key.regular_expression] = Resolved(topics, value.version, value.timestamp)
+
+
+APPLY: dict[int, Callable[[ConsumerGroup, Any, Any], None]] = {
+    records.GROUP: _apply_group,
+    records.TOPICS: _apply_topics,
+    records.MEMBER: _apply_member,
+    records.TARGET: _apply_target,
+    records.TARGET_OF_MEMBER: _apply_share,
+    records.ASSIGNMENT: _apply_assignment,
+    records.REGEX: _apply_regex,
+}

@@ -1,0 +1,227 @@
+"""ConsumerGroupHeartbeat: a member joins, tells what it has and wants, learns what it should have, and leaves.
+
+A group comes into being with its first member; an empty classic group makes way, and one with members is converted
+(consumer_conversion). Versions 0 and 1 (KIP-848; KIP-1082: ids made by clients).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.messages import ConsumerGroupHeartbeatResponse
+from pykafkad.pure.groups import consumer_records as records
+from pykafkad.pure.groups.consumer import ConsumerGroup
+from pykafkad.pure.groups.consumer_leaving import fence
+from pykafkad.pure.groups.consumer_member import GONE, LEFT_FOR_A_WHILE, Epochs, Member, partitions_of
+from pykafkad.pure.groups.consumer_update import (
+    JOINING_EPOCH,
+    REGEX_CHANGED_AND_KNOWN,
+    REGEX_KEPT,
+    Update,
+    assignor_names,
+)
+from pykafkad.pure.groups.effects import Caller, Effects
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.pure.groups.registry import Groups
+
+Assignment = ConsumerGroupHeartbeatResponse.Assignment
+TopicPartitions = ConsumerGroupHeartbeatResponse.TopicPartitions
+
+MEMBER_ID_BY_CLIENT_SINCE = 1  # version
+NO_TIMEOUT = -1
+
+
+def heartbeat(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effects:
+    if request.member_epoch in (GONE, LEFT_FOR_A_WHILE):
+        return leave(groups, request, caller, now_ms)
+    effects = Effects()
+    joins = request.member_epoch == JOINING_EPOCH
+    was = groups.by_id.get(request.group_id)
+    group = find(groups, request.group_id, joins, effects)
+    update = Update(group, effects, now_ms)
+    old = the_member(update, request, joins)
+    new = told(old, request, caller)
+    names_changed = update.save(old, new)
+    regex = update.save_regex(old, new)
+    is_upgrade = was is not None and not isinstance(was, ConsumerGroup) and not was.is_empty
+    # An upgrade may end a rebalance under way: there must be a new target. (Kafka forgets it when the new member has
+    # nothing but an expression, which it has to resolve first.)
+    bump = names_changed or regex == REGEX_CHANGED_AND_KNOWN or is_upgrade
+    if bump or update.has_stale_topics():
+        update.refresh_topics(bump, old, new)
+    target_epoch, share = update.target(old, new)
+    owned = None if request.topic_partitions is None else partitions_of(request.topic_partitions)
+    changed = names_changed or regex != REGEX_KEPT
+    new = update.reconcile(new, target_epoch, share, owned, changed)
+    update.restart_session(new)
+    effects.reply(caller, answer(group, request, old, new))
+    if was is not None and not isinstance(was, ConsumerGroup) and not was.is_empty:
+        from pykafkad.pure.groups.consumer_conversion import release_waiting
+
+        release_waiting(was, effects)
+    return effects
+
+
+def find(groups: Groups, group_id: str, joins: bool, effects: Effects) -> ConsumerGroup:
+    """The group as it will be for this request: found, new, or converted from a classic one."""
+    group = groups.by_id.get(group_id)
+    if isinstance(group, ConsumerGroup):
+        return group
+    if not joins:
+        text = f"Consumer group {group_id} not found." if group is None else not_a_consumer_group(group_id)
+        raise KafkaError(errors.GROUP_ID_NOT_FOUND, text)
+    if group is None:
+        return ConsumerGroup(groups, group_id)
+    if group.is_empty:
+        effects.records += group.tombstones()
+        groups.settings.log(f"[GroupId {group_id}] Converted the empty classic group to a consumer group.")
+        return ConsumerGroup(groups, group_id)
+    from pykafkad.pure.groups.consumer_conversion import to_consumer_group
+
+    return to_consumer_group(groups, group, effects)
+
+
+def not_a_consumer_group(group_id: str) -> str:
+    return f"Group {group_id} is not a consumer group."
+
+
+def the_member(update: Update, request: Any, joins: bool) -> Member:
+    update.check_room(request.member_id)
+    member_id = request.member_id or update.group.groups.settings.new_short_id()
+    owned = None if request.topic_partitions is None else partitions_of(request.topic_partitions)
+    if request.instance_id is None:
+        return update.dynamic_member(member_id, request.member_epoch, owned, joins, classic=False)
+    return update.static_member(
+        member_id, request.member_epoch, request.instance_id, owned, joins, classic=False
+    )
+
+
+def told(old: Member, request: Any, caller: Caller) -> Member:
+    """The member with what it told; what it leaves out stays as it was."""
+    changes: dict[str, Any] = {
+        "client_id": caller.client_id,
+        "client_host": caller.client_host,
+        "classic": None,
+    }
+    if request.instance_id is not None:
+        changes["instance_id"] = request.instance_id
+    if request.rack_id is not None:
+        changes["rack_id"] = request.rack_id
+    if request.rebalance_timeout_ms != NO_TIMEOUT:
+        changes["rebalance_timeout_ms"] = request.rebalance_timeout_ms
+    if request.server_assignor is not None:
+        changes["assignor"] = request.server_assignor
+    if request.subscribed_topic_names is not None:
+        changes["topic_names"] = frozenset(request.subscribed_topic_names)
+    if request.subscribed_topic_regex is not None:
+        changes["regex"] = request.subscribed_topic_regex
+    return old.but(**changes)
+
+
+def answer(group: ConsumerGroup, request: Any, old: Member, new: Member) -> Any:
+    """The assignment only where it changed, or where the member tells everything about itself."""
+    told_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    told_all = (
+        request.rebalance_timeout_ms != NO_TIMEOUT and told_topics and request.topic_partitions is not None
+    )
+    shows = request.member_epoch == JOINING_EPOCH or told_all or old.assigned != new.assigned
+    return ConsumerGroupHeartbeatResponse(
+        member_id=new.member_id,
+        member_epoch=new.epoch,
+        heartbeat_interval_ms=group.heartbeat_interval_ms,
+        assignment=assignment_of(new.assigned) if shows else None,
+    )
+
+
+def assignment_of(assigned: Epochs) -> Any:
+    return Assignment(
+        topic_partitions=[
+            TopicPartitions(topic_id=topic_id, partitions=sorted(assigned[topic_id]))
+            for topic_id in sorted(assigned)
+        ]
+    )
+
+
+def leave(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effects:
+    group = groups.by_id.get(request.group_id)
+    if not isinstance(group, ConsumerGroup):
+        found = group is not None
+        text = not_a_consumer_group(request.group_id) if found else f"Group {request.group_id} not found."
+        raise KafkaError(errors.GROUP_ID_NOT_FOUND, text)
+    effects = Effects()
+    update = Update(group, effects, now_ms)
+    instance_id = request.instance_id
+    if instance_id is None:
+        member = group.member(request.member_id)
+        update.log(f"Member {member.member_id} left the consumer group.")
+        fence(update, [member])
+    else:
+        member = update.known_static(group.static_member(instance_id), instance_id, request.member_id)
+        who = f"Static member {member.member_id} with instance id {instance_id}"
+        if request.member_epoch == LEFT_FOR_A_WHILE:
+            update.log(f"{who} temporarily left the consumer group.")
+            effects.write(*records.assignment_record(group.group_id, away(member)))
+        else:
+            update.log(f"{who} left the consumer group.")
+            fence(update, [member])
+    response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+    effects.reply(caller, response)
+    return effects
+
+
+def away(member: Member) -> Member:
+    """It keeps what it has for whoever comes back under its name, in an epoch before all others."""
+    assigned = {topic_id: dict.fromkeys(each, 0) for topic_id, each in member.assigned.items()}
+    return member.but(epoch=LEFT_FOR_A_WHILE, assigned=assigned, revoking={})
+
+
+# -- what is refused before the group is looked at
+
+
+def check_request(request: Any, version: int, assignors: Any) -> None:
+    """Raises KafkaError for what is wrong whatever the group is."""
+    epoch = request.member_epoch
+    if version >= MEMBER_ID_BY_CLIENT_SINCE or epoch > 0 or epoch == GONE:
+        check_not_blank(request.member_id, "MemberId")
+    check_not_blank(request.group_id, "GroupId")
+    check_not_blank(request.instance_id, "InstanceId")
+    check_not_blank(request.rack_id, "RackId")
+    if epoch == JOINING_EPOCH:
+        check_join(request)
+    elif epoch == LEFT_FOR_A_WHILE:
+        if request.instance_id is None:
+            raise invalid("InstanceId can't be null.")
+    elif epoch < LEFT_FOR_A_WHILE:
+        raise invalid("MemberEpoch is invalid.")
+    supported = assignor_names(assignors)
+    if request.server_assignor is not None and request.server_assignor not in supported:
+        raise KafkaError(
+            errors.UNSUPPORTED_ASSIGNOR,
+            f"ServerAssignor {request.server_assignor} is not supported. Supported assignors:"
+            f" {', '.join(supported)}.",
+        )
+
+
+def check_join(request: Any) -> None:
+    if request.rebalance_timeout_ms == NO_TIMEOUT:
+        raise invalid("RebalanceTimeoutMs must be provided in first request.")
+    if request.topic_partitions is None or request.topic_partitions:
+        raise invalid("TopicPartitions must be empty when (re-)joining.")
+    if request.subscribed_topic_names is None and request.subscribed_topic_regex is None:
+        raise invalid(
+            "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null when (re-)joining."
+        )
+
+
+def check_not_blank(value: str | None, name: str) -> None:
+    # Java's trim() takes every character up to the space off.
+    if value is not None and not value.strip("".join(map(chr, range(33)))):
+        raise invalid(f"{name} can't be empty.")
+
+
+def invalid(text: str) -> KafkaError:
+    return KafkaError(errors.INVALID_REQUEST, text)

@@ -1,0 +1,185 @@
+"""The records of a consumer group in `__consumer_offsets`, and back.
+
+    3 group: epoch, hash of its topics      6 target: epoch, time       5 member: what it told
+    4 topics (before Kafka 4.1)             7 target of a member        8 member: epoch, state, partitions
+   16 a regular expression and the topics it stands for
+
+A member is taken out by the tombstones of 8, 7 and 5, in this order. Invariant: lists are sorted, so that the same
+state is always the same bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafkad.messages import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMemberMetadataValue,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupMetadataValue,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupRegularExpressionKey,
+    ConsumerGroupRegularExpressionValue,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupTargetAssignmentMemberValue,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataValue,
+)
+from pykafkad.pure.groups.assignors import Share
+from pykafkad.pure.groups.consumer_member import STATES, UNKNOWN, Classic, Epochs, Member
+from pykafkad.pure.groups.effects import Record
+
+GROUP, TOPICS, MEMBER, TARGET, TARGET_OF_MEMBER, ASSIGNMENT, REGEX = 3, 4, 5, 6, 7, 8, 16
+
+CurrentTopic = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
+TargetTopic = ConsumerGroupTargetAssignmentMemberValue.TopicPartition
+ClassicMetadata = ConsumerGroupMemberMetadataValue.ClassicMemberMetadata
+ClassicProtocol = ConsumerGroupMemberMetadataValue.ClassicProtocol
+
+
+def group_record(group_id: str, epoch: int, metadata_hash: int) -> Record:
+    value = ConsumerGroupMetadataValue(epoch=epoch, metadata_hash=metadata_hash)
+    return ConsumerGroupMetadataKey(group_id=group_id), value
+
+
+def group_tombstone(group_id: str) -> Record:
+    return ConsumerGroupMetadataKey(group_id=group_id), None
+
+
+def topics_tombstone(group_id: str) -> Record:
+    return ConsumerGroupPartitionMetadataKey(group_id=group_id), None
+
+
+def member_record(group_id: str, member: Member) -> Record:
+    value = ConsumerGroupMemberMetadataValue(
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=sorted(member.topic_names),
+        subscribed_topic_regex=member.regex,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        server_assignor=member.assignor,
+        classic_member_metadata=None if member.classic is None else classic_metadata(member.classic),
+    )
+    return ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id), value
+
+
+def classic_metadata(classic: Classic) -> Any:
+    return ClassicMetadata(
+        session_timeout_ms=classic.session_timeout_ms,
+        supported_protocols=[ClassicProtocol(name=name, metadata=data) for name, data in classic.protocols],
+    )
+
+
+def member_tombstone(group_id: str, member_id: str) -> Record:
+    return ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id), None
+
+
+def target_record(group_id: str, epoch: int, time_ms: int) -> Record:
+    value = ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=time_ms)
+    return ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), value
+
+
+def target_tombstone(group_id: str) -> Record:
+    return ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), None
+
+
+def share_record(group_id: str, member_id: str, share: Share) -> Record:
+    topics = [TargetTopic(topic_id=each, partitions=sorted(share[each])) for each in sorted(share)]
+    value = ConsumerGroupTargetAssignmentMemberValue(topic_partitions=topics)
+    return ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), value
+
+
+def share_tombstone(group_id: str, member_id: str) -> Record:
+    return ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id), None
+
+
+def assignment_record(group_id: str, member: Member) -> Record:
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=member.epoch,
+        previous_member_epoch=member.previous_epoch,
+        state=member.state,
+        assigned_partitions=current_topics(member.assigned),
+        partitions_pending_revocation=current_topics(member.revoking),
+    )
+    return ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id), value
+
+
+def assignment_tombstone(group_id: str, member_id: str) -> Record:
+    return ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None
+
+
+def current_topics(epochs: Epochs) -> list[Any]:
+    topics = []
+    for topic_id in sorted(epochs):
+        partitions = sorted(epochs[topic_id])
+        assigned_at = [epochs[topic_id][partition] for partition in partitions]
+        topics.append(CurrentTopic(topic_id=topic_id, partitions=partitions, assignment_epochs=assigned_at))
+    return topics
+
+
+def regex_record(group_id: str, pattern: str, topics: frozenset[str], version: int, time_ms: int) -> Record:
+    value = ConsumerGroupRegularExpressionValue(topics=sorted(topics), version=version, timestamp=time_ms)
+    return ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern), value
+
+
+def regex_tombstone(group_id: str, pattern: str) -> Record:
+    return ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=pattern), None
+
+
+def member_tombstones(group_id: str, member_id: str) -> list[Record]:
+    return [
+        assignment_tombstone(group_id, member_id),
+        share_tombstone(group_id, member_id),
+        member_tombstone(group_id, member_id),
+    ]
+
+
+# -- and back
+
+
+def with_metadata(member: Member, value: Any) -> Member:
+    metadata = value.classic_member_metadata
+    classic = None
+    if metadata is not None:
+        protocols = tuple((each.name, bytes(each.metadata)) for each in metadata.supported_protocols)
+        classic = Classic(metadata.session_timeout_ms, protocols)
+    return member.but(
+        instance_id=value.instance_id,
+        rack_id=value.rack_id,
+        client_id=value.client_id,
+        client_host=value.client_host,
+        topic_names=frozenset(value.subscribed_topic_names),
+        regex=value.subscribed_topic_regex or "",
+        rebalance_timeout_ms=value.rebalance_timeout_ms,
+        assignor=value.server_assignor,
+        classic=classic,
+    )
+
+
+def with_assignment(member: Member, value: Any) -> Member:
+    return member.but(
+        epoch=value.member_epoch,
+        previous_epoch=value.previous_member_epoch,
+        state=value.state if value.state in STATES else UNKNOWN,
+        assigned=epochs_of(value.assigned_partitions, value.member_epoch),
+        revoking=epochs_of(value.partitions_pending_revocation, value.member_epoch),
+    )
+
+
+def epochs_of(topics: Any, member_epoch: int) -> Epochs:
+    """Before Kafka 4.3 the epochs of assignments were not written: then it is the member's."""
+    found: Epochs = {}
+    for topic in topics:
+        assigned_at = topic.assignment_epochs
+        if assigned_at is None or len(assigned_at) != len(topic.partitions):
+            assigned_at = [max(member_epoch, 0)] * len(topic.partitions)
+        found[topic.topic_id] = dict(zip(topic.partitions, assigned_at, strict=True))
+    return found
+
+
+def share_of(value: Any) -> Share:
+    return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}

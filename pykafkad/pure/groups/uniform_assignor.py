@@ -1,0 +1,208 @@
+"""The `uniform` assignor: as even as can be, and among the even assignments one that moves little.
+
+Two ways. All members want the same topics: each has a quota (one partition more for the first few that can use it),
+keeps what fits into it, and the rest is dealt out to who is below. They want different topics: each keeps what it
+still wants, free partitions go to the subscriber with the fewest, and then topic by topic partitions move from the
+fullest to the emptiest subscriber, in at most ROUNDS_MAX rounds.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush, heapreplace
+
+from pykafkad.pure.groups.assignors import PartitionCounts, Share, Shares, Subscriber, Subscribers, kept
+
+# Overlapping subscriptions may need many rounds to be even; each about halves the difference.
+ROUNDS_MAX = 16
+
+
+def assign(members: Subscribers, counts: PartitionCounts, same_topics: bool) -> Shares:
+    return _assign_same(members, counts) if same_topics else _Different(members, counts).shares()
+
+
+# -- the same topics for all
+
+
+def _assign_same(members: Subscribers, counts: PartitionCounts) -> Shares:
+    topic_ids = next(iter(members.values())).topic_ids
+    if not topic_ids:
+        return {}
+    quota, extra = divmod(sum(counts[topic_id] for topic_id in topic_ids), len(members))
+    shares: Shares = {}
+    free: list[tuple[bytes, int]] = _unassigned(members, counts, topic_ids)
+    below: list[tuple[str, int]] = []  # who can take how many more
+    for position, (member_id, member) in enumerate(members.items()):
+        room = quota + (extra > 0)
+        shares[member_id], room = _retain(member, topic_ids, room, free)
+        has_extra = extra > 0
+        if room > 0 and has_extra and len(members) - position > extra:
+            # It would have to be given its extra partition, while those after it may have theirs already.
+            room -= 1
+            has_extra = False
+        if room > 0:
+            below.append((member_id, room))
+        extra -= has_extra
+    _deal(shares, below, free)
+    return shares
+
+
+def _unassigned(
+    members: Subscribers, counts: PartitionCounts, topic_ids: frozenset[bytes]
+) -> list[tuple[bytes, int]]:
+    assigned: dict[bytes, set[int]] = {}
+    for member in members.values():
+        for topic_id, partitions in member.share.items():
+            assigned.setdefault(topic_id, set()).update(partitions)
+    none: set[int] = set()
+    return [
+        (topic_id, partition)
+        for topic_id in sorted(topic_ids)
+        for partition in range(counts[topic_id])
+        if partition not in assigned.get(topic_id, none)
+    ]
+
+
+def _retain(
+    member: Subscriber, topic_ids: frozenset[bytes], room: int, free: list[tuple[bytes, int]]
+) -> tuple[Share, int]:
+    """What of its share the member keeps, and how much room is left; what it does not keep becomes free."""
+    share: Share = {}
+    for topic_id, partitions in member.share.items():
+        if topic_id not in topic_ids:
+            continue
+        if len(partitions) <= room:
+            share[topic_id] = partitions
+            room -= len(partitions)
+            continue
+        ordered = sorted(partitions)
+        if room:
+            share[topic_id] = frozenset(ordered[:room])
+        free += [(topic_id, partition) for partition in ordered[room:]]
+        room = 0
+    return kept(member.share, share), room
+
+
+def _deal(shares: Shares, below: list[tuple[str, int]], free: list[tuple[bytes, int]]) -> None:
+    at = 0
+    for member_id, room in below:
+        given = free[at : at + room]
+        at += len(given)
+        if given:
+            shares[member_id] = _with(shares[member_id], given)
+    assert at == len(free), "partitions were left over"
+
+
+def _with(share: Share, given: list[tuple[bytes, int]]) -> Share:
+    added: dict[bytes, list[int]] = {}
+    for topic_id, partition in given:
+        added.setdefault(topic_id, []).append(partition)
+    result = dict(share)
+    for topic_id, partitions in added.items():
+        result[topic_id] = result.get(topic_id, frozenset()).union(partitions)
+    return result
+
+
+# -- different topics
+
+
+class _Different:
+    """Members are numbers here: their place in the order in which they were given."""
+
+    def __init__(self, members: Subscribers, counts: PartitionCounts) -> None:
+        self.members = members
+        self.loads = [0] * len(members)  # partitions of each member
+        self.subscribers: dict[bytes, list[int]] = {}
+        for number, member in enumerate(members.values()):
+            for topic_id in member.topic_ids:
+                self.subscribers.setdefault(topic_id, []).append(number)
+        self.owners = {topic_id: [-1] * counts[topic_id] for topic_id in self.subscribers}
+        self.order = sorted(self.subscribers, key=self._importance)
+
+    def _importance(self, topic_id: bytes) -> tuple[float, int, bytes]:
+        """Topics with many partitions for each subscriber come first: the others then even things out."""
+        subscribers = len(self.subscribers[topic_id])
+        return -len(self.owners[topic_id]) / subscribers, subscribers, topic_id
+
+    def shares(self) -> Shares:
+        self._retain()
+        for topic_id in self.order:
+            self._fill(topic_id)
+        self._balance()
+        return self._result()
+
+    def _retain(self) -> None:
+        for number, member in enumerate(self.members.values()):
+            for topic_id, partitions in member.share.items():
+                if topic_id not in member.topic_ids:
+                    continue
+                owners = self.owners[topic_id]
+                for partition in partitions:
+                    owners[partition] = number
+                self.loads[number] += len(partitions)
+
+    def _fill(self, topic_id: bytes) -> None:
+        """Each partition without an owner goes to the subscriber with the fewest."""
+        owners = self.owners[topic_id]
+        free = [partition for partition, owner in enumerate(owners) if owner < 0]
+        if not free:
+            return
+        emptiest = [(self.loads[number], number) for number in self.subscribers[topic_id]]
+        heapify(emptiest)
+        for partition in free:
+            load, number = emptiest[0]
+            owners[partition] = number
+            self.loads[number] = load + 1
+            heapreplace(emptiest, (load + 1, number))
+
+    def _balance(self) -> None:
+        topic_ids = [topic_id for topic_id in self.order if len(self.subscribers[topic_id]) > 1]
+        for _ in range(ROUNDS_MAX):
+            if not sum(self._balance_topic(topic_id) for topic_id in topic_ids):
+                return
+
+    def _balance_topic(self, topic_id: bytes) -> int:
+        """Move partitions of the topic from the fullest to the emptiest of its subscribers; how many moved."""
+        numbers = self.subscribers[topic_id]
+        loads = self.loads
+        least = min(loads[number] for number in numbers)
+        if max(loads[number] for number in numbers) - least <= 1:
+            return 0
+        owned: dict[int, list[int]] = {}
+        for partition, owner in enumerate(self.owners[topic_id]):
+            owned.setdefault(owner, []).append(partition)
+        fullest = [(-loads[number], -number) for number in owned]
+        emptiest = [(loads[number], number) for number in numbers]
+        heapify(fullest)
+        heapify(emptiest)
+        moved = 0
+        while fullest:
+            load, giver = -fullest[0][0], -fullest[0][1]
+            if load - emptiest[0][0] <= 1:
+                break
+            if not owned[giver]:
+                heappop(fullest)  # the rest of what it has is of other topics
+                continue
+            self._move(topic_id, giver, owned, emptiest)
+            heapreplace(fullest, (1 - load, -giver))
+            moved += 1
+        return moved
+
+    def _move(
+        self, topic_id: bytes, giver: int, owned: dict[int, list[int]], emptiest: list[tuple[int, int]]
+    ) -> None:
+        load, taker = heappop(emptiest)
+        self.owners[topic_id][owned[giver].pop()] = taker
+        self.loads[taker] += 1
+        self.loads[giver] -= 1
+        heappush(emptiest, (load + 1, taker))
+
+    def _result(self) -> Shares:
+        found: list[dict[bytes, list[int]]] = [{} for _ in self.loads]
+        for topic_id, owners in self.owners.items():
+            for partition, owner in enumerate(owners):
+                found[owner].setdefault(topic_id, []).append(partition)
+        shares: Shares = {}
+        for (member_id, member), lists in zip(self.members.items(), found, strict=True):
+            share = {topic_id: frozenset(partitions) for topic_id, partitions in lists.items()}
+            shares[member_id] = kept(member.share, share)
+        return shares

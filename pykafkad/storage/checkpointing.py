@@ -1,0 +1,103 @@
+"""When the offset checkpoints of the log directories are written: each of the three kinds one writing at a time.
+
+A checkpoint is replaced in a thread, by way of a file with one name: two writings of it at once would take each
+other's half. What is asked for meanwhile is done once more afterwards, with the offsets of then. A partition that
+moves to another directory stands in both checkpoints until it is there.
+"""
+
+from __future__ import annotations
+
+from pykafkad.storage import checkpoints
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pykafkad.storage.directories import LogDirectory
+    from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.partition import Partition
+
+TopicPartition = tuple[str, int]
+
+
+class Checkpointing:
+    def __init__(self, manager: LogManager) -> None:
+        self._manager = manager
+        self._under_way: dict[str, bool] = {}  # name -> whether it is wanted once more
+        self._waiting: dict[str, list[Callable[[], None]]] = {}
+
+    def write(self, name: str, done: Callable[[], None] | None = None) -> None:
+        """Write this checkpoint of every directory in the background; `done` once it has what is true now."""
+        if done is not None:
+            self._waiting.setdefault(name, []).append(done)
+        if name in self._under_way:
+            self._under_way[name] = True
+            return
+        manager = self._manager
+        directories = manager.online
+        left = len(directories)
+        waiting = self._waiting.pop(name, [])
+        self._under_way[name] = False
+
+        def written(directory: LogDirectory, result: Any) -> None:
+            nonlocal left
+            left -= 1
+            if left == 0:
+                again = self._under_way.pop(name)
+                for told in waiting:
+                    told()
+                if again:
+                    self.write(name)
+            manager.background_done(directory, result)
+
+        for directory in directories:
+            self._write_one(directory, name, written)
+
+    def _write_one(
+        self, directory: LogDirectory, name: str, written: Callable[[LogDirectory, Any], None]
+    ) -> None:
+        path, offsets = f"{directory.path}/{name}", self.offsets_of(directory, name)
+        self._manager.submit(
+            lambda: checkpoints.write_offsets(path, offsets), lambda result: written(directory, result)
+        )
+
+    def write_now(self, directory: LogDirectory) -> None:
+        """All three, at the end, when nothing else writes any more."""
+        for name in VALUES:
+            checkpoints.write_offsets(f"{directory.path}/{name}", self.offsets_of(directory, name))
+
+    def offsets_of(self, directory: LogDirectory, name: str) -> dict[TopicPartition, int]:
+        value_of = VALUES[name]
+        found = {
+            key: value
+            for key, partition in self._manager.partitions.items()
+            if partition.log_directory is directory and (value := value_of(partition)) is not None
+        }
+        for move in self._manager.moves:
+            value = value_of(move.partition) if move.target is directory else None
+            if value is not None:
+                found[move.partition.topic, move.partition.index] = (
+                    0 if name == checkpoints.RECOVERY_POINTS else value
+                )
+        return found
+
+
+def high_watermark_of(partition: Partition) -> int:
+    return partition.high_watermark
+
+
+def recovery_point_of(partition: Partition) -> int:
+    return partition.recovery_point
+
+
+def log_start_of(partition: Partition) -> int | None:
+    """Only those above the first segment's base offset need saying."""
+    return partition.log_start_offset if partition.log_start_offset > partition.bases[0] else None
+
+
+VALUES: dict[str, Callable[[Partition], int | None]] = {
+    checkpoints.RECOVERY_POINTS: recovery_point_of,
+    checkpoints.LOG_STARTS: log_start_of,
+    checkpoints.HIGH_WATERMARKS: high_watermark_of,
+}

@@ -1,0 +1,176 @@
+"""Subscriptions by regular expression: how a group resolves them, and when again. Time is moved."""
+
+from __future__ import annotations
+
+import pytest
+from consumer_kit import Consumer, ConsumerRoom, settle_all
+
+from pykafkad import errors
+from pykafkad.messages import ConsumerGroupRegularExpressionKey
+from pykafkad.pure.groups import regex_resolution
+
+
+@pytest.fixture
+def room() -> ConsumerRoom:
+    return ConsumerRoom("red-1", "red-2", "blue-1")
+
+
+def resolutions(room: ConsumerRoom) -> int:
+    return sum(isinstance(key, ConsumerGroupRegularExpressionKey) for key, _ in room.written())
+
+
+def test_an_expression_stands_for_the_topics_it_matches(room: ConsumerRoom) -> None:
+    consumer = Consumer(room, "a", regex="red-.*")
+    assert consumer.beat().member_epoch == 1  # not known yet
+    assert consumer.owned == {}
+    room.advance(0)
+    settle_all(consumer)
+    assert consumer.owned == {"red-1": [0, 1, 2], "red-2": [0, 1, 2]}
+    assert room.group().is_subscribed_to("red-2") and not room.group().is_subscribed_to("blue-1")
+
+
+def test_names_and_expressions_add_up(room: ConsumerRoom) -> None:
+    consumer = Consumer(room, "a", regex="red-1", topics=["blue-1"])
+    consumer.told["topics"] = ["blue-1"]
+    consumer.beat()
+    room.advance(0)
+    settle_all(consumer)
+    assert set(consumer.owned) == {"red-1", "blue-1"}
+
+
+def test_a_member_with_a_known_expression_shares_at_once(room: ConsumerRoom) -> None:
+    first, second = Consumer(room, "a", regex="red-.*"), Consumer(room, "b", regex="red-.*")
+    first.beat()
+    room.advance(0)
+    settle_all(first, second)
+    assert resolutions(room) == 1
+    assert sum(len(each) for each in second.owned.values()) == 3
+
+
+def test_what_is_no_expression_is_refused(room: ConsumerRoom) -> None:
+    answer = Consumer(room, "a", regex="red-(").beat()
+    assert answer.error_code == errors.INVALID_REGULAR_EXPRESSION
+    assert answer.error_message == (
+        "SubscribedTopicRegex `red-(` is not a valid regular expression: missing closing )."
+    )
+    assert not room.log
+
+
+def test_new_topics_are_found_but_not_more_often_than_every_ten_seconds(room: ConsumerRoom) -> None:
+    consumer = Consumer(room, "a", regex="red-.*")
+    consumer.beat()
+    room.advance(0)
+    settle_all(consumer)
+    room.topics.create("red-3")
+    room.advance(9_000)
+    settle_all(consumer)
+    assert "red-3" not in consumer.owned
+    room.advance(2_000)
+    consumer.beat()
+    room.advance(0)
+    settle_all(consumer)
+    assert "red-3" in consumer.owned
+    assert resolutions(room) == 2
+    room.advance(20_000)
+    settle_all(consumer)
+    assert resolutions(room) == 2  # nothing new
+
+
+def test_a_deleted_topic_is_given_up_without_looking_again(room: ConsumerRoom) -> None:
+    consumer = Consumer(room, "a", regex="red-.*")
+    consumer.beat()
+    room.advance(0)
+    settle_all(consumer)
+    room.topics.delete("red-1")
+    consumer.owned.pop("red-1")
+    settle_all(consumer)
+    assert set(consumer.owned) == {"red-2"}
+    assert resolutions(room) == 1
+
+
+def test_expressions_are_looked_at_again_now_and_then(room: ConsumerRoom) -> None:
+    consumer = Consumer(room, "a", regex="red-.*")
+    consumer.beat()
+    room.advance(0)
+    for _ in range(61):
+        room.advance(10_000)
+        consumer.beat()
+    room.advance(0)
+    assert resolutions(room) == 2
+
+
+def test_the_expression_goes_with_its_last_subscriber(room: ConsumerRoom) -> None:
+    first, second = Consumer(room, "a", regex="red-.*"), Consumer(room, "b", regex="red-.*")
+    first.beat()
+    second.beat()
+    room.advance(0)
+    settle_all(first, second)
+    first.leave()
+    assert "red-.*" in room.group().regexes
+    second.beat(regex="blue-.*")
+    assert "red-.*" not in room.group().regexes
+    room.advance(11_000)
+    settle_all(second)
+    room.advance(0)
+    settle_all(second)
+    assert set(second.owned) == {"blue-1"}
+    second.leave()
+    assert room.group().regexes == {}
+
+
+def test_an_expression_given_up_takes_its_topics_along(room: ConsumerRoom) -> None:
+    consumer = Consumer(room, "a", regex="red-.*")
+    consumer.beat()
+    room.advance(0)
+    settle_all(consumer)
+    consumer.beat(regex="", topics=["blue-1"])
+    settle_all(consumer)
+    assert set(consumer.owned) == {"blue-1"}
+
+
+def test_a_restart_knows_what_expressions_stand_for(room: ConsumerRoom) -> None:
+    consumer = Consumer(room, "a", regex="red-.*")
+    consumer.beat()
+    room.advance(0)
+    settle_all(consumer)
+    before = room.describe().encode(1)
+    room.reload()
+    assert room.describe().encode(1) == before
+    settle_all(consumer)
+    assert set(consumer.owned) == {"red-1", "red-2"}
+
+
+def test_many_topics_are_looked_at_in_slices(room: ConsumerRoom, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex_resolution, "SLICE_TOPICS", 2)
+    Consumer(room, "a", regex=".*").beat()
+    group = room.group()
+    slices = 0
+    while ("group", "regex") in room.timers:
+        del room.timers["group", "regex"]
+        room.do(group.on_timer(("group", "regex"), room.now_ms))
+        slices += 1
+    assert slices == 2
+    assert group.regexes[".*"].topics == {"red-1", "red-2", "blue-1"}
+
+
+def test_a_resolution_that_nobody_waits_for_any_more_says_nothing(room: ConsumerRoom) -> None:
+    consumer = Consumer(room, "a", regex="red-.*")
+    consumer.beat()
+    consumer.leave()
+    written = len(room.log)
+    room.advance(0)
+    assert len(room.log) == written
+
+
+def test_when_an_expression_comes_to_nothing_what_it_leaves_is_given_to_others(room: ConsumerRoom) -> None:
+    """Kafka leaves it with nobody until something else happens."""
+    first, second = Consumer(room, "a", regex="red-1"), Consumer(room, "b", topics=["red-1"])
+    first.beat()
+    room.advance(0)
+    settle_all(first, second)
+    assert first.owned["red-1"] and second.owned["red-1"]
+    room.advance(11_000)
+    first.beat(regex="nothing")
+    room.advance(0)
+    settle_all(first, second)
+    assert (first.owned, second.owned) == ({}, {"red-1": [0, 1, 2]})

@@ -1,0 +1,140 @@
+"""DeleteRecords: what is gone stays gone, and what the checkpoints say of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from data_kit import Desk, batch, fetch, produce, values_of
+from storage_kit import (
+    NOW_MS,
+    TOPIC_ID,
+    append,
+    idempotent,
+    manager,
+    new_partition,
+    read_all,
+    topic_config,
+    values,
+)
+from storage_kit import batch as stored
+
+from pykafkad import errors, messages
+from pykafkad.errors import KafkaError
+from pykafkad.storage import checkpoints
+
+Request = messages.DeleteRecordsRequest
+
+
+def delete(*parts: tuple[int, int], topic: str = "orders") -> Any:
+    asked = [Request.DeleteRecordsPartition(partition_index=index, offset=offset) for index, offset in parts]
+    return Request(topics=[Request.DeleteRecordsTopic(name=topic, partitions=asked)], timeout_ms=1000)
+
+
+def low_watermarks(answer: Any) -> list[tuple[int, int]]:
+    return [(part.error_code, part.low_watermark) for topic in answer.topics for part in topic.partitions]
+
+
+def test_records_below_an_offset_are_gone(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.create("orders")
+    desk.ask(produce("orders", 0, batch(b"a", b"b", b"c", b"d")), 9)
+    assert low_watermarks(desk.ask(delete((0, 2)), 2)) == [(0, 2)]
+    assert desk.ask(fetch("orders", {"partition": 0, "fetch_offset": 1}), 12).responses[0].partitions[
+        0
+    ].error_code == (errors.OFFSET_OUT_OF_RANGE)
+    found = desk.ask(fetch("orders", {"partition": 0, "fetch_offset": 2}), 12).responses[0].partitions[0]
+    assert found.log_start_offset == 2 and values_of(found) == [
+        b"a",
+        b"b",
+        b"c",
+        b"d",
+    ]  # whole batches, as ever
+
+
+def test_the_start_is_checkpointed_at_once(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.create("orders")
+    desk.ask(produce("orders", 0, batch(b"a", b"b", b"c")), 9)
+    desk.ask(delete((0, -1)), 2)
+    assert checkpoints.read_offsets(f"{tmp_path}/{checkpoints.LOG_STARTS}") == {("orders", 0): 3}
+
+
+def test_what_is_deleted_stays_so_after_a_crash(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    topic_id = desk.create("orders")
+    desk.ask(produce("orders", 0, batch(b"a", b"b", b"c")), 9)
+    desk.ask(delete((0, 2)), 2)
+    desk.storage.close(clean=False)
+    again = manager(tmp_path)
+    again.open_all({("orders", 0): topic_id}, lambda topic: topic_config())
+    assert again.partitions["orders", 0].log_start_offset == 2
+
+
+def test_internal_topics_are_not_for_clients(tmp_path: Path) -> None:
+    desk = Desk(tmp_path)
+    desk.create("__consumer_offsets")
+    answer = desk.ask(delete((0, 0), (1, 0), topic="__consumer_offsets"), 2)
+    assert low_watermarks(answer) == [
+        (errors.INVALID_TOPIC_EXCEPTION, -1),
+        (errors.UNKNOWN_TOPIC_OR_PARTITION, -1),
+    ]
+
+
+def test_a_batch_that_is_not_written_yet_is_not_deleted(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, stored(b"a"))
+    partition.append(stored(b"queued"), NOW_MS)
+    with pytest.raises(KafkaError) as refused:
+        partition.delete_records(2)
+    assert refused.value.code == errors.OFFSET_OUT_OF_RANGE
+    assert partition.delete_records(-1) == 1
+
+
+def test_the_start_never_goes_back(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, stored(b"a", b"b", b"c"))
+    assert [partition.delete_records(offset) for offset in (2, 1, 0, 3)] == [2, 2, 2, 3]
+
+
+def test_leader_epochs_below_the_start_are_forgotten(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, stored(b"a"))
+    partition.become_leader(3)
+    append(partition, stored(b"b"), stored(b"c"))
+    partition.delete_records(2)
+    assert partition.epochs.entries == [(3, 2)]
+    partition.close()
+    assert checkpoints.read_epochs(partition.directory) == [(3, 2)]
+
+
+def test_producers_are_remembered_beyond_their_records(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    append(partition, idempotent(0, b"a"), idempotent(1, b"b"))
+    partition.delete_records(-1)
+    append(partition, idempotent(2, b"c"))
+    assert values(read_all(partition)) == [b"c"]
+    assert partition.append(idempotent(2, b"c"), NOW_MS).duplicate
+
+
+def test_one_writing_of_a_checkpoint_at_a_time(tmp_path: Path) -> None:
+    """Two at once would take each other's temporary file; what is wanted meanwhile is written afterwards."""
+    logs = manager(tmp_path)
+    logs.open_all({}, lambda topic: topic_config())
+    partition = logs.create("orders", 0, TOPIC_ID, topic_config(), 0)
+    append(partition, stored(b"a", b"b", b"c", b"d"))
+    work: list[Any] = []
+    logs.submit = lambda job, done: work.append((job, done))
+    told: list[int] = []
+    for offset in (1, 2, 3):
+        partition.delete_records(offset)
+        logs.checkpointing.write(checkpoints.LOG_STARTS, lambda offset=offset: told.append(offset))  # type: ignore[misc]
+    path = f"{tmp_path}/{checkpoints.LOG_STARTS}"
+    seen = []
+    while work:
+        assert len(work) == 1
+        job, done = work.pop()
+        done(job())
+        seen.append((checkpoints.read_offsets(path)["orders", 0], list(told)))
+    assert seen == [(1, [1]), (3, [1, 2, 3])]

@@ -1,0 +1,433 @@
+"""The group coordinator around the machines: shards, batches of a pass, failures, loading, timers, stopping."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from coordinator_kit import OFFSETS, GroupDesk, commit_request
+
+from pykafkad import errors, messages
+from pykafkad.config import TopicConfig
+from pykafkad.coordinator import loading
+from pykafkad.coordinator.groups import partition_for, random_id
+from pykafkad.coordinator.hosts import java_text
+from pykafkad.errors import KafkaError
+from pykafkad.hot import records
+from pykafkad.pure.groups.effects import Effects
+from pykafkad.pure.groups.offsets import Offsets
+from pykafkad.storage.partition import Partition
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> GroupDesk:
+    return GroupDesk(tmp_path)
+
+
+def batches_of(desk: GroupDesk, index: int = 0) -> list[int]:
+    """How many records each batch of a partition has."""
+    partition = desk.storage.partitions[OFFSETS, index]
+    found = partition.read(0, 1 << 30, limit_offset=partition.high_watermark, at_least_one=True)
+    return [batch.count for batch in records.scan(found.read())] if found else []
+
+
+# -- where groups are
+
+
+@pytest.mark.parametrize(
+    ("group_id", "partition"),
+    [  # by Java's String.hashCode
+        ("", 0),
+        ("g", 3),
+        ("group-18", 33),
+        ("connect-cluster", 13),
+        ("console-consumer-12345", 6),
+        ("my-app", 0),  # its hash code is below zero
+        ("polygenelubricants", 0),  # its hash code is the least there is
+        ("\U0001d11e", 44),
+    ],
+)
+def test_a_group_has_the_partition_it_has_in_kafka(group_id: str, partition: int) -> None:
+    assert partition_for(group_id, 50) == partition
+
+
+def test_ids_are_random_uuids_as_java_writes_them() -> None:
+    text = random_id()
+    assert [len(part) for part in text.split("-")] == [8, 4, 4, 4, 12]
+    assert text[14] == "4" and text[19] in "89ab"
+    assert random_id() != text
+
+
+@pytest.mark.parametrize(
+    ("address", "text"),
+    [
+        ("127.0.0.1", "/127.0.0.1"),
+        ("::1", "/0:0:0:0:0:0:0:1"),
+        ("::", "/0:0:0:0:0:0:0:0"),
+        ("2001:db8::a:0:1", "/2001:db8:0:0:0:a:0:1"),
+        ("fe80::1%eth0", "/fe80:0:0:0:0:0:0:1%eth0"),
+        ("::ffff:10.0.0.7", "/10.0.0.7"),
+    ],
+)
+def test_hosts_are_shown_as_java_shows_them(address: str, text: str) -> None:
+    assert java_text(address) == text
+
+
+def test_without_its_topic_there_is_no_coordinator(tmp_path: Path) -> None:
+    desk = GroupDesk(tmp_path)
+    del desk.image.topics[OFFSETS]
+    assert desk.commit("g", (0, 5)) == [errors.NOT_COORDINATOR]
+
+
+def test_a_partition_that_is_offline_has_no_coordinator(desk: GroupDesk) -> None:
+    del desk.storage.partitions[OFFSETS, 0]
+    assert desk.commit("g", (0, 5)) == [errors.NOT_COORDINATOR]
+
+
+# -- a pass
+
+
+def test_what_a_pass_wants_written_is_one_batch(desk: GroupDesk) -> None:
+    given = [desk.send(commit_request("g", (0, offset), (1, offset)), 8) for offset in range(5)]
+    desk.end_pass()
+    answers = [desk.answer_of(each, "OffsetCommitRequest", 8) for each in given]
+    assert [row.error_code for answer in answers for row in answer.topics[0].partitions] == [0] * 10
+    assert batches_of(desk) == [10]
+    assert desk.committed("g") == {("orders", 0): 4, ("orders", 1): 4}
+
+
+def test_a_batch_is_never_larger_than_the_topic_allows(desk: GroupDesk) -> None:
+    metadata = "m" * 4096
+    for offset in range(300):
+        desk.send(commit_request("g", (0, offset, metadata)), 8)
+    desk.end_pass()
+    counts = batches_of(desk)
+    assert sum(counts) == 300
+    assert len(counts) == 2
+    assert desk.committed("g") == {("orders", 0): 299}
+
+
+def test_an_operation_that_no_batch_can_hold_is_refused_and_changes_nothing(desk: GroupDesk) -> None:
+    desk.create("wide", 300)
+    metadata = "m" * 4096
+    rows = [(index, 1, metadata) for index in range(300)]
+    assert desk.commit("new", *rows, topic="wide") == [errors.UNKNOWN_SERVER_ERROR] * 300
+    assert desk.listed() == {}
+    assert desk.log() == []
+    assert desk.commit("new", *rows[:200], topic="wide") == [0] * 200
+
+
+def test_a_write_that_fails_is_told_to_everybody_of_its_pass(
+    desk: GroupDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert desk.commit("g", (0, 5)) == [0]
+    given = [desk.send(commit_request("g", (0, offset)), 8) for offset in (6, 7)]
+    listed = desk.send(messages.ListGroupsRequest(), 5)
+    desk.storage.partitions[OFFSETS, 0].log_directory.fail("the disk is gone")
+    desk.end_pass()
+    for each in given:
+        answer = desk.answer_of(each, "OffsetCommitRequest", 8)
+        assert answer.topics[0].partitions[0].error_code == errors.NOT_COORDINATOR
+    assert desk.answer_of(listed, "ListGroupsRequest", 5).error_code == errors.NOT_COORDINATOR
+    assert desk.commit("g", (0, 8)) == [errors.NOT_COORDINATOR]
+
+
+# -- timers
+
+
+class Watcher:
+    """Stands for the machine: remembers which timers went off, and when."""
+
+    def __init__(self, desk: GroupDesk) -> None:
+        desk.commit("g", (0, 1))
+        self.shard = desk.groups.shard(0)
+        self.shard.groups.on_timer = self.on_timer  # type: ignore[method-assign]
+        self.desk = desk
+        self.fired: list[tuple[str, int]] = []
+        self.start_ms = desk.clock.monotonic_ms()
+
+    def on_timer(self, key: tuple[str, ...], now_ms: int) -> Effects:
+        self.fired.append((key[1], self.desk.clock.monotonic_ms() - self.start_ms))
+        return Effects()
+
+    def set(self, name: str, delay_ms: int | None) -> None:
+        effects = Effects()
+        effects.timers.append((("g", name), delay_ms))
+        self.shard.perform(effects)
+
+
+@pytest.fixture
+def watcher(desk: GroupDesk, monkeypatch: pytest.MonkeyPatch) -> Watcher:
+    from pykafkad.pure.groups.registry import Groups
+
+    class Watched(Groups):  # without slots, so that a method can be replaced
+        pass
+
+    monkeypatch.setattr("pykafkad.pure.groups.registry.Groups", Watched)
+    return Watcher(desk)
+
+
+def test_a_timer_fires_once_when_its_time_has_come(desk: GroupDesk, watcher: Watcher) -> None:
+    watcher.set("a", 100)
+    desk.advance(99)
+    assert watcher.fired == []
+    desk.advance(1)
+    desk.advance(1000)
+    assert watcher.fired == [("a", 100)]
+
+
+def test_a_timer_that_is_set_again_moves(desk: GroupDesk, watcher: Watcher) -> None:
+    watcher.set("a", 100)
+    watcher.set("b", 100)
+    desk.advance(60)
+    watcher.set("a", 100)
+    watcher.set("b", 10)
+    desk.advance(10)
+    assert watcher.fired == [("b", 70)]
+    desk.advance(89)
+    assert watcher.fired == [("b", 70)]
+    desk.advance(1)
+    assert watcher.fired == [("b", 70), ("a", 160)]
+
+
+def test_a_timer_that_is_cancelled_does_not_fire(desk: GroupDesk, watcher: Watcher) -> None:
+    watcher.set("a", 100)
+    watcher.set("a", None)
+    watcher.set("never", None)
+    desk.advance(1000)
+    assert watcher.fired == []
+
+
+def test_no_timer_outlives_its_partition(desk: GroupDesk, watcher: Watcher) -> None:
+    watcher.set("a", 100)
+    desk.groups.stop()
+    desk.advance(1000)
+    assert watcher.fired == []
+
+
+# -- loading
+
+
+def test_groups_and_offsets_are_there_after_a_restart(desk: GroupDesk) -> None:
+    desk.commit("g", (0, 5), (2, 7))
+    desk.commit("h", (1, 9))
+    desk.commit("g", (0, 6))
+    for clean in (True, False):
+        desk = desk.restarted(clean)
+        desk.settle()
+        assert desk.listed() == {"g": "Empty", "h": "Empty"}
+        assert desk.committed("g") == {("orders", 0): 6, ("orders", 2): 7}
+        assert desk.committed("h") == {("orders", 1): 9}
+        assert desk.commit("g", (0, 6)) == [0]
+
+
+def test_loading_goes_in_turns_and_others_are_served_meanwhile(
+    desk: GroupDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for offset in range(25):
+        desk.commit("g", (0, offset))
+    monkeypatch.setattr(loading, "RECORDS_A_TURN", 10)
+    desk = desk.restarted()
+    desk.advance(0)
+    assert desk.commit("g", (0, 99)) == [errors.COORDINATOR_LOAD_IN_PROGRESS]
+    answer = desk.ask(messages.ListGroupsRequest(), 5)
+    assert (answer.error_code, answer.groups) == (errors.COORDINATOR_LOAD_IN_PROGRESS, [])
+    fetched = desk.ask(offset_fetch("g"), 8).groups[0]
+    assert fetched.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
+    metadata = desk.ask(messages.OffsetFetchRequest(groups=[]), 8)
+    assert metadata.groups == []
+    desk.settle()
+    assert desk.committed("g") == {("orders", 0): 24}
+
+
+def offset_fetch(group_id: str) -> Any:
+    kind = messages.OffsetFetchRequest
+    return kind(groups=[kind.OffsetFetchRequestGroup(group_id=group_id, topics=None)])
+
+
+def test_what_is_asked_for_is_loaded_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = GroupDesk(tmp_path, partitions=4)
+    names = {partition_for(name, 4): name for name in "abcdefgh"}
+    for name in names.values():
+        for offset in range(15):
+            desk.commit(name, (0, offset))
+    monkeypatch.setattr(loading, "RECORDS_A_TURN", 10)
+    desk = desk.restarted()
+    desk.advance(0)
+    assert desk.commit(names[3], (0, 1)) == [errors.COORDINATOR_LOAD_IN_PROGRESS]
+    order: list[int] = []
+    while len(order) < 4:
+        desk.advance(0)
+        desk.end_pass()
+        order += [index for index in range(4) if desk.groups.shard(index).is_loaded and index not in order]
+    assert order.index(3) < order.index(2)
+    for name in names.values():
+        assert desk.committed(name) == {("orders", 0): 14}
+
+
+def test_large_logs_are_read_in_pieces(tmp_path: Path) -> None:
+    desk = GroupDesk(tmp_path, offsets_load_buffer_size="300")
+    for offset in range(40):
+        desk.commit("g", (offset % 3, offset, "some metadata"))
+    assert desk.commit("g", *((index % 3, index, "m" * 200) for index in range(10))) == [0] * 10
+    desk = desk.restarted()
+    desk.settle()
+    assert desk.committed("g") == {("orders", 0): 9, ("orders", 1): 7, ("orders", 2): 8}
+
+
+STRANGE = [
+    (b"", b""),
+    (b"\0", b""),
+    (b"\0\x0b\0\1g", b"\0\0"),  # a share group's
+    (b"\x7f\xff", b"\0\0"),
+    (b"\0\1\0\5g", b"\0\4"),  # cut off
+    (b"\0\1\0\1g\0\6orders\0\0\0\0", b"\0\x09"),  # a version of later
+    (b"\0\1\0\1g\0\6orders\0\0\0\0", b"\0"),
+]
+
+
+def test_records_that_nobody_knows_are_left_alone(desk: GroupDesk) -> None:
+    desk.commit("g", (0, 5))
+    partition = desk.storage.partitions[OFFSETS, 0]
+    partition.append_built(records.build([(key, value, (), 1) for key, value in STRANGE]), 1)
+    desk.end_pass()
+    desk.commit("g", (1, 6))
+    end = partition.log_end_offset
+    desk = desk.restarted()
+    desk.settle()
+    assert desk.committed("g") == {("orders", 0): 5, ("orders", 1): 6}
+    assert desk.storage.partitions[OFFSETS, 0].log_end_offset == end
+
+
+def test_damage_leaves_the_partition_without_a_coordinator_and_others_go_on(tmp_path: Path) -> None:
+    desk = GroupDesk(tmp_path, partitions=2)
+    good, bad = (next(name for name in "abcdefgh" if partition_for(name, 2) == index) for index in (0, 1))
+    for name in (good, bad):
+        desk.commit(name, (0, 5))
+    desk = desk.restarted()
+    path = next(tmp_path.rglob(f"{OFFSETS}-1/*.log"))
+    data = bytearray(path.read_bytes())
+    data[70] ^= 0xFF
+    path.write_bytes(data)
+    desk.settle()
+    assert desk.commit(bad, (0, 6)) == [errors.NOT_COORDINATOR]
+    assert desk.committed(good) == {("orders", 0): 5}
+    assert desk.listed() == {good: "Empty"}
+
+
+# -- the end
+
+
+def test_a_broker_that_stops_refuses(desk: GroupDesk) -> None:
+    desk.commit("g", (0, 5))
+    desk.groups.stop()
+    assert desk.commit("g", (0, 6)) == [errors.COORDINATOR_NOT_AVAILABLE]
+    assert desk.ask(messages.ListGroupsRequest(), 5).error_code == errors.COORDINATOR_NOT_AVAILABLE
+
+
+def test_a_deleted_topic_of_offsets_takes_its_groups_with_it(desk: GroupDesk) -> None:
+    desk.commit("g", (0, 5))
+    topic = desk.image.topics.pop(OFFSETS)
+    desk.storage.delete(OFFSETS, 0)
+    desk.groups.topic_deleted(topic)
+    assert desk.commit("g", (0, 6)) == [errors.NOT_COORDINATOR]
+    desk.create(OFFSETS, 1)
+    assert desk.committed("g") == {}
+    assert desk.commit("g", (0, 7)) == [0]
+
+
+# -- configs
+
+
+def test_dynamic_configs_of_the_broker_count_at_once(desk: GroupDesk) -> None:
+    desk.commit("g", (0, 5))
+    settings = desk.groups.settings
+    assert settings.consumer_assignment_interval_ms == 1000
+    changed = desk.config.with_dynamic({"group.consumer.assignment.interval.ms": "77"})
+    desk.groups.configs_changed(desk.config.adopt(changed))
+    assert settings.consumer_assignment_interval_ms == 77
+
+
+def test_configs_of_a_group_are_typed(desk: GroupDesk) -> None:
+    texts = {"consumer.session.timeout.ms": "50000", "share.auto.offset.reset": "earliest"}
+    desk.image.configs[32, "g"] = texts
+    found = desk.groups.settings.group_config("g")
+    assert found == {"consumer.session.timeout.ms": 50_000, "share.auto.offset.reset": "earliest"}
+    assert desk.groups.settings.group_config("other") == {}
+
+
+def test_an_interval_beyond_a_year_means_never(tmp_path: Path) -> None:
+    desk = GroupDesk(tmp_path, offsets_retention_check_interval_ms=str((1 << 63) - 1))
+    assert desk.groups.jobs == []
+
+
+# -- mistakes of ours
+
+
+def test_what_cannot_be_replayed_is_not_written_and_the_groups_are_loaded_anew(
+    desk: GroupDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert desk.commit("g", (0, 5)) == [0]
+    good = desk.send(commit_request("g", (1, 6)), 8)
+    replayed: list[Any] = []
+
+    def fail(offsets: Offsets, key: Any, value: Any, *where: int) -> None:
+        replayed.append(value)
+        raise AssertionError("a mistake")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Offsets, "replay", fail)
+        assert desk.ask(commit_request("g", (2, 7)), 8) is None
+    assert (desk.connection.closed, len(replayed)) == ("closed", 1)
+    assert desk.answer_of(good, "OffsetCommitRequest", 8).topics[0].partitions[0].error_code == 0
+    desk.listed()  # nobody had asked for the partition since
+    desk.settle()
+    assert desk.committed("g") == {("orders", 0): 5, ("orders", 1): 6}
+    assert desk.commit("g", (2, 8)) == [0]
+
+
+def test_a_log_that_takes_nothing_more_ends_its_partition_only(
+    desk: GroupDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert desk.commit("g", (0, 5)) == [0]
+
+    def refuse(self: Any, data: bytes, now_ms: int) -> Any:
+        raise KafkaError(errors.CORRUPT_MESSAGE)
+
+    monkeypatch.setattr(Partition, "append_built", refuse)
+    assert desk.commit("g", (0, 6)) == [errors.NOT_COORDINATOR]
+    assert desk.commit("g", (0, 7)) == [errors.NOT_COORDINATOR]
+    assert desk.listed() == {}
+    assert desk.storage.partitions[OFFSETS, 0].log_directory.is_online
+
+
+def test_a_segment_smaller_than_a_batch_may_be_limits_it(desk: GroupDesk) -> None:
+    partition = desk.storage.partitions[OFFSETS, 0]
+    partition.settings.segment_bytes = 700
+    assert desk.commit("g", *((index, 1, "m" * 100) for index in range(3))) == [0] * 3
+    assert desk.commit("g", (0, 1, "m" * 600)) == [errors.UNKNOWN_SERVER_ERROR]
+    assert desk.commit("g", (0, 9)) == [0]
+
+
+@pytest.mark.parametrize("codec", [0, 1, 2, 3, 4])
+def test_records_may_be_compressed(tmp_path: Path, codec: int) -> None:
+    desk = GroupDesk(tmp_path, offsets_topic_compression_codec=str(codec))
+    assert desk.commit("g", (0, 5, "m" * 1000), (1, 6, "m" * 1000)) == [0, 0]
+    partition = desk.storage.partitions[OFFSETS, 0]
+    assert (partition.size < 1000) is (codec > 0)
+    desk = desk.restarted()
+    desk.settle()
+    assert desk.committed("g") == {("orders", 0): 5, ("orders", 1): 6}
+
+
+def test_partitions_added_to_the_topic_of_offsets_count_from_the_next_start_on(tmp_path: Path) -> None:
+    desk = GroupDesk(tmp_path, partitions=2)
+    names = [f"g{index}" for index in range(20)]
+    for name in names:
+        desk.commit(name, (0, 5))
+    topic = desk.image.topics[OFFSETS]
+    topic.partitions = [*topic.partitions, None]  # type: ignore[list-item]
+    desk.storage.create(OFFSETS, 2, topic.id, TopicConfig(desk.config, {"cleanup.policy": "compact"}), 0)
+    assert all(desk.committed(name) == {("orders", 0): 5} for name in names)
+    assert set(desk.listed()) == set(names)

@@ -1,0 +1,358 @@
+"""Partitions that move between log directories: while written to, stopped, crashed, refused."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from storage_kit import (
+    NOW_MS,
+    TOPIC_ID,
+    append,
+    batch,
+    idempotent,
+    manager,
+    marker,
+    read_all,
+    topic_config,
+    values,
+)
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.storage import checkpoints, move
+from pykafkad.storage.manager import LogManager, submit_inline
+from pykafkad.storage.partition import Partition
+
+CONFIG = topic_config(segment_bytes=4000, index_interval_bytes=100, file_delete_delay_ms=1000)
+KEY = ("orders", 0)
+
+
+class Threads:
+    """Work that waits until the test says that a thread has come to it."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def submit(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        self.waiting.append(lambda: submit_inline(work, done))
+
+    def step(self) -> None:
+        self.waiting.pop(0)()
+
+    def all(self) -> None:
+        while self.waiting:
+            self.step()
+
+
+class Home:
+    """Two log directories, a manager over them, and what the metadata says."""
+
+    def __init__(self, path: Path) -> None:
+        self.paths = [path / "a", path / "b"]
+        self.assigned: dict[tuple[str, int], bytes] = {}
+        self.start()
+
+    def start(self, **overrides: Any) -> LogManager:
+        self.threads = Threads()
+        self.logs = manager(*self.paths, **overrides)
+        self.logs.submit = self.threads.submit
+        self.logs.moves.assigned = lambda topic, index: self.assigned[topic, index]
+        self.logs.moves.on_moved = self.on_moved
+        self.logs.open_all(dict.fromkeys(self.assigned, TOPIC_ID), lambda topic: CONFIG)
+        for partition in self.logs:
+            partition.become_leader(1)
+        self.threads.all()
+        self.logs.moves.resume()
+        return self.logs
+
+    def on_moved(self, partition: Partition, directory: Any, done: Callable[[Any], None]) -> None:
+        self.assigned[partition.topic, partition.index] = directory.directory_id
+        done(None)
+
+    def create(self, topic: str = "orders") -> Partition:
+        directory = self.logs.directories[0].directory_id
+        self.assigned[topic, 0] = directory
+        return self.logs.create(topic, 0, TOPIC_ID, CONFIG, 0, directory)
+
+    def move(self, to: int, topic: str = "orders") -> None:
+        self.logs.moves.ask(topic, 0, str(self.paths[to]))
+
+    def names(self, which: int) -> list[str]:
+        """Partitions' directories, their marks without the random part."""
+        found = [entry.name for entry in os.scandir(self.paths[which]) if entry.is_dir()]
+        return sorted(name if "." not in name else f"{name[:8]}-{name.rpartition('-')[2]}" for name in found)
+
+    def crash(self) -> None:
+        """The process is gone; what it wrote is there."""
+        self.logs.close(clean=False)
+
+    @property
+    def partition(self) -> Partition:
+        return self.logs.partitions[KEY]
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+def fill(partition: Partition, count: int, size: int = 500) -> None:
+    for number in range(count):
+        append(partition, batch(b"%d" % number + b"x" * size))
+    partition.log_directory.dirty.clear()
+
+
+def where(partition: Partition) -> str:
+    return os.path.basename(partition.log_directory.path)
+
+
+def test_a_partition_moves(home: Home) -> None:
+    partition = home.create()
+    fill(partition, 30)
+    append(partition, idempotent(0, b"idempotent"))
+    before, read = partition.log_end_offset, values(read_all(partition))
+    assert len(partition.segments) > 3
+    home.logs.commit()
+    home.move(1)
+    assert home.names(1) == ["orders-0-future"] and where(partition) == "a"
+    home.threads.all()
+    assert (home.names(0), home.names(1)) == (["orders-0-delete"], ["orders-0"])
+    assert home.partition is partition and where(partition) == "b"
+    assert (partition.log_end_offset, values(read_all(partition))) == (before, read)
+    assert not list(home.logs.moves)
+
+
+def test_what_is_written_meanwhile_moves_too(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(move, "PIECE_BYTES", 3000)
+    monkeypatch.setattr(move, "LAST_BYTES", 700)
+    partition = home.create()
+    fill(partition, 20)
+    home.move(1)
+    steps = 0
+    while home.threads.waiting:
+        if steps < 12:
+            fill(partition, 3)
+        home.threads.step()
+        steps += 1
+    assert steps > 20 and where(partition) == "b"
+    assert values(read_all(partition)) == values(read_all(partition, 0))
+    assert partition.log_end_offset == len(read_all(partition)) == 20 + 36
+    append(partition, batch(b"afterwards"))
+    home.logs.close()
+    again = home.start()
+    assert values(read_all(again.partitions[KEY]))[-1] == b"afterwards"
+    assert len(read_all(again.partitions[KEY])) == 57
+
+
+def test_a_batch_that_is_queued_is_written_first(home: Home) -> None:
+    partition = home.create()
+    fill(partition, 2)
+    home.move(1)
+    home.threads.step()  # synced: what is left is the switch
+    partition.append(batch(b"queued"), NOW_MS)
+    for _ in range(5):
+        if home.threads.waiting:
+            home.threads.step()
+    assert where(partition) == "a"
+    home.logs.commit()
+    home.threads.all()
+    assert where(partition) == "b" and values(read_all(partition))[-1] == b"queued"
+
+
+def test_who_reads_may_finish(home: Home) -> None:
+    partition = home.create()
+    fill(partition, 5)
+    found = partition.read(0, 1 << 20, limit_offset=5, at_least_one=True)
+    assert found is not None
+    before = found.read()
+    home.move(1)
+    home.threads.all()
+    assert found.read() == before
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_move_begins_anew_after_a_stop(home: Home, clean: bool) -> None:
+    fill(home.create(), 30)
+    home.move(1)
+    home.threads.step()
+    if clean:
+        home.logs.moves.stop()
+        home.threads.all()
+        home.logs.close()
+        (copy,) = home.paths[1].glob("*-future")
+        assert not list(copy.iterdir())  # Kafka would believe what is in it, after a clean stop
+    else:
+        home.crash()
+    home.start()
+    assert where(home.partition) == "a" and len(read_all(home.partition)) == 30
+    home.threads.all()
+    assert where(home.partition) == "b" and len(read_all(home.partition)) == 30
+    assert "orders-0-future" not in home.names(1)
+
+
+def test_a_crash_between_the_copy_and_the_end_of_the_original(home: Home) -> None:
+    """Both have the partition's name: the one that the metadata names has everything."""
+    partition = home.create()
+    fill(partition, 10)
+    home.move(1)
+    while where(partition) == "a":
+        home.threads.step()
+    append(partition, batch(b"to the new one"))
+    assert "orders-0" in home.names(0) and "orders-0" in home.names(1)
+    home.crash()
+    home.start()
+    assert where(home.partition) == "b" and values(read_all(home.partition))[-1] == b"to the new one"
+    assert home.names(0) == ["orders-0-delete"]
+
+
+def test_a_crash_before_the_copy_has_the_name(home: Home) -> None:
+    """The metadata names the target already, and what is there counts: the original."""
+    partition = home.create()
+    fill(partition, 10)
+    home.move(1)
+    while home.assigned[KEY] != home.logs.directories[1].directory_id:
+        home.threads.step()
+        if home.assigned[KEY] == home.logs.directories[1].directory_id:
+            break
+    if where(partition) == "a":
+        append(partition, batch(b"to the old one"))
+    home.crash()
+    count = partition.log_end_offset
+    home.start()
+    assert len(read_all(home.partition)) == count
+
+
+def test_two_directories_and_no_word_of_which_is_right(home: Home) -> None:
+    fill(home.create(), 1)
+    home.logs.close()
+    os.makedirs(home.paths[1] / "orders-0")
+    home.assigned[KEY] = bytes(range(16))
+    with pytest.raises(errors.StartupError, match="orders-0 lies in two log directories"):
+        home.start()
+
+
+def test_back_to_where_it_is_ends_the_move(home: Home) -> None:
+    fill(home.create(), 30)
+    home.move(1)
+    home.move(0)
+    home.threads.all()
+    assert (home.names(0), home.names(1)) == (["orders-0"], ["orders-0-delete"])
+    assert not list(home.logs.moves) and len(read_all(home.partition)) == 30
+
+
+def test_a_second_wish_for_the_same_directory_changes_nothing(home: Home) -> None:
+    fill(home.create(), 3)
+    home.move(1)
+    home.move(1)
+    home.threads.all()
+    assert home.names(1) == ["orders-0"]
+
+
+def test_a_deleted_partition_does_not_arrive(home: Home) -> None:
+    fill(home.create(), 30)
+    home.move(1)
+    home.logs.delete("orders", 0)
+    home.threads.all()
+    assert (home.names(0), home.names(1)) == (["orders-0-delete"], ["orders-0-delete"])
+
+
+def test_two_copy_at_a_time(home: Home) -> None:
+    for number in range(4):
+        fill(home.create(f"t{number}"), 5)
+    for number in range(4):
+        home.move(1, f"t{number}")
+    assert len(home.threads.waiting) == 2
+    home.threads.all()
+    assert home.names(1) == ["t0-0", "t1-0", "t2-0", "t3-0"]
+
+
+def test_progress_is_shown(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(move, "PIECE_BYTES", 3000)
+    monkeypatch.setattr(move, "LAST_BYTES", 100)
+    partition = home.create()
+    fill(partition, 30)
+    home.move(1)
+    shown = home.logs.moves.get(*KEY)
+    assert shown is not None and (shown.size, shown.lag) == (0, 30)
+    lags = []
+    while home.logs.moves.get(*KEY) is not None:
+        lags.append(shown.lag)
+        home.threads.step()
+    assert lags == sorted(lags, reverse=True) and lags[0] == 30 and lags[-1] == 0
+    assert shown.size == partition.size
+
+
+def test_checkpoints_know_the_partition_before_it_arrives(home: Home) -> None:
+    partition = home.create()
+    fill(partition, 10)
+    partition.delete_records(4)
+    home.move(1)
+    while where(partition) == "a":
+        home.threads.step()
+    path = f"{home.paths[1]}/{checkpoints.LOG_STARTS}"
+    assert checkpoints.read_offsets(path) == {KEY: 4}
+    assert partition.recovery_point == 0  # until all of it was synced where it is now
+    home.threads.all()
+    assert partition.recovery_point == 10
+
+
+def test_a_target_that_fails(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill(home.create(), 30)
+    home.move(1)
+    monkeypatch.setattr(
+        os, "pwrite", lambda *_: (_ for _ in ()).throw(OSError(28, "No space left on device"))
+    )
+    home.threads.all()
+    assert [each.is_online for each in home.logs.directories] == [True, False]
+    assert where(home.partition) == "a" and not list(home.logs.moves)
+    with pytest.raises(KafkaError) as refused:
+        home.move(1)
+    assert refused.value.code == errors.KAFKA_STORAGE_ERROR
+
+
+@pytest.mark.parametrize(
+    ("topic", "path", "code"),
+    [
+        ("orders", "/nowhere", errors.LOG_DIR_NOT_FOUND),
+        ("never", "{b}", errors.UNKNOWN_TOPIC_OR_PARTITION),
+        ("n" * 214, "{b}", errors.INVALID_TOPIC_EXCEPTION),
+        ("orders", "{cordoned}", errors.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_refusals(tmp_path: Path, topic: str, path: str, code: int) -> None:
+    home = Home(tmp_path)
+    home.create()
+    named = path.format(b=home.paths[1], cordoned=home.paths[0])
+    home.logs.config["cordoned.log.dirs"] = [str(home.paths[0])]
+    with pytest.raises(KafkaError) as refused:
+        home.logs.moves.ask(topic, 0, named)
+    assert refused.value.code == code
+
+
+def test_a_rate_is_kept(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(move.time, "sleep", waits.append)
+    monkeypatch.setattr(move, "LAST_BYTES", 100)
+    home.logs.config.dynamic[move.RATE] = "100000"
+    partition = home.create()
+    fill(partition, 400)
+    home.move(1)
+    home.threads.all()
+    assert len(waits) == -(-partition.size // 100_000) and 1.5 < sum(waits) < 2.5
+
+
+def test_transactions_go_along(home: Home) -> None:
+    partition = home.create()
+    data = batch(b"a", producer_id=9, producer_epoch=0, base_sequence=0, transactional=True)
+    partition.append(data, NOW_MS, verified=True)
+    partition.append_built(marker(9, 0, commit=False), NOW_MS)
+    home.logs.commit()
+    home.move(1)
+    home.threads.all()
+    found = partition.read(0, 1 << 20, limit_offset=2, at_least_one=True)
+    assert found is not None and partition.aborted_transactions(0, found) == [(9, 0)]
+    assert os.path.exists(f"{partition.directory}/{0:020d}.txnindex")
