@@ -47,7 +47,8 @@ def main() -> int:
     rows = report.results(outcome, Pykafkad.name, Kafka.name)
     print(report.table(rows))
     print(f"\nsmall: {sizes.small_records:,} x 100 B, large: {sizes.large_records:,} x 1 KiB, ", end="")
-    print(f"few: {sizes.few_connections:,}, many: {sizes.many_connections:,}; rounds: {options.json}")
+    print(f"few: {sizes.few_connections:,}, many: {sizes.many_connections:,}; ", end="")
+    print(f"members: {sizes.members:,}, groups: {sizes.groups:,}; rounds: {options.json}")
     report.write_json(options.json, rows, outcome, sizes)
     for failure in outcome.failures:
         print(f"failed: {failure}")

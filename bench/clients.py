@@ -1,15 +1,18 @@
 """The work of a stock client, confluent-kafka, in a process of its own: its threads trouble no other figure.
 
-    python -m bench.clients produce|consume|sequential PORT TOPIC COUNT SIZE BROKER_PID
+    python -m bench.clients WORK PORT TOPIC COUNT SIZE BROKER_PID
 
-prints one JSON line. The broker's CPU seconds are read around the work alone, without the client's start.
+WORK: produce, consume, sequential, subscribe-classic, subscribe-consumer. Prints one JSON line. The broker's CPU
+seconds are read around the work alone, without the client's start.
 """
 
 from __future__ import annotations
 
 import json
+import statistics
 import sys
 import time
+import uuid
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -92,9 +95,39 @@ def sequential(port: int, topic: str, count: int, size: int, pid: int) -> dict[s
     return {"p50_us": times[count // 2] * 1e6, "p99_us": times[count * 99 // 100] * 1e6}
 
 
+def subscribe(protocol: str, port: int, topic: str, count: int) -> dict[str, float]:
+    """From subscribe() to the first record, by members that come back to a group that has committed where to begin.
+
+    A group without offsets would measure librdkafka: it waits 100 ms before it asks for the first one.
+    """
+    times = [_first_record(protocol, port, topic) for _ in range(count + 1)]
+    return {"p50_ms": statistics.median(times[1:]) * 1e3}
+
+
+def _first_record(protocol: str, port: int, topic: str) -> float:
+    config = {"bootstrap.servers": f"127.0.0.1:{port}", "group.id": f"bench-{uuid.uuid4()}"}
+    before = Consumer(config)
+    before.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
+    before.close()
+    client = Consumer({**config, "group.protocol": protocol})
+    client.list_topics(topic, timeout=IDLE_SECONDS)
+    began = time.perf_counter()
+    client.subscribe([topic])
+    message = client.poll(IDLE_SECONDS)
+    seconds = time.perf_counter() - began
+    client.close()
+    if message is None or message.error():
+        raise RuntimeError(f"{message and message.error()} instead of a record")
+    return seconds
+
+
 def main(arguments: list[str]) -> None:
-    work = {"produce": produce, "consume": consume, "sequential": sequential}[arguments[0]]
     port, topic, count, size, pid = arguments[1:]
+    kind, _, protocol = arguments[0].partition("-")
+    if kind == "subscribe":
+        print(json.dumps(subscribe(protocol, int(port), topic, int(count))))
+        return
+    work = {"produce": produce, "consume": consume, "sequential": sequential}[kind]
     print(json.dumps(work(int(port), topic, int(count), int(size), int(pid))))
 
 

@@ -50,10 +50,15 @@ class Sizes(NamedTuple):
     topics: int
     few_connections: int
     many_connections: int
+    subscriptions: int  # by a stock client, of each protocol
+    raw_subscriptions: int
+    members: int  # of one group
+    groups: int
+    partitions: int
 
 
-FULL = Sizes(1_000_000, 100_000, 3000, 3.0, 1.0, 30, 500, 5000)
-QUICK = Sizes(50_000, 5_000, 200, 0.4, 0.2, 5, 100, 500)
+FULL = Sizes(1_000_000, 100_000, 3000, 3.0, 1.0, 30, 500, 5000, 10, 100, 200, 1000, 10_000)
+QUICK = Sizes(50_000, 5_000, 200, 0.4, 0.2, 5, 100, 500, 2, 5, 20, 50, 200)
 
 
 class Topic:

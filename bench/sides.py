@@ -23,6 +23,7 @@ ANSWER_SECONDS = 60
 POLL_SECONDS = 0.002
 STOP_SECONDS = 60
 METADATA_VERSION = 12
+OVERRIDES = ["--override", "group.initial.rebalance.delay.ms=0"]  # as the reference has it
 
 
 def cpu_seconds(pid: int) -> float:
@@ -68,6 +69,10 @@ class Side(ABC):
                 time.sleep(POLL_SECONDS)
         raise RuntimeError(f"{self.name} gives no Metadata answer in {ANSWER_SECONDS} s")
 
+    def stop_in_order(self) -> None:
+        """So that the next start has nothing to recover."""
+        self.stop()
+
     def client(self) -> RawClient:
         return RawClient(self.port, client_id="bench")
 
@@ -93,6 +98,9 @@ class Kafka(Side):
     def stop(self) -> None:
         self.broker.kill()  # its files are thrown away
 
+    def stop_in_order(self) -> None:
+        self.broker.stop()
+
     def remove(self) -> None:
         shutil.rmtree(self.broker.directory, ignore_errors=True)
 
@@ -109,7 +117,7 @@ class Pykafkad(Side):
         command = [sys.executable, "-m", "pykafkad", "start", "--port", str(self.port)]
         with (self.directory / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--data", str(self.directory / "data")],
+                [*command, "--data", str(self.directory / "data"), *OVERRIDES],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

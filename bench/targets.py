@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bench import measures
+from bench import groups, measures, partitions
 from bench.measures import Measure
 
 Reduce = Callable[[Sequence[float]], float]
@@ -68,6 +68,12 @@ WORKS = [
     Work("beside", measures.producer_beside_fetches, 5, 1),
     Work("small", measures.stream_small, 3, 1),
     Work("large", measures.stream_large, 3, 1),
+    Work("subscribe", groups.subscribe_client, 3, 1),
+    Work("join", groups.subscribe_raw, 3, 1),
+    Work("settle", groups.settling, 5, 2),
+    Work("commits", groups.offset_commits, 3, 2),
+    Work("groups", groups.group_memory, 1),
+    Work("partitions", partitions.many_partitions, 1),
     Work("loaded", measures.loaded_memory, 1),
 ]
 
@@ -112,6 +118,12 @@ ROWS = [
     Row("  broker CPU a GB", "s", "fetch", "cpu_per_gb", LOW),
     Row("create a topic", "ms", "topics", "create_ms", MIDDLE, 1, at_most(0.1)),
     Row("delete a topic", "ms", "topics", "delete_ms", MIDDLE),
+    Row("10,000 partitions, created", "s", "partitions", "create_seconds", LOW, 1, at_most(0.5)),
+    Row("  described", "ms", "partitions", "describe_seconds", LOW, 1e3, at_most(0.5)),
+    Row("  restarted until all are served", "s", "partitions", "restart_seconds", LOW, 1, at_most(0.5)),
+    Row("  memory", "MiB", "partitions", "bytes", LOW, 1 / MIB, at_most(0.25)),
+    Row("  memory, restarted", "MiB", "partitions", "restarted_bytes", LOW, 1 / MIB, at_most(0.25)),
+    Row("  memory a partition", "KiB", "partitions", "bytes_each", LOW, 1 / 1024),
     Row("few connections, opened and answered in turn", "s", "few", "open_seconds", LOW),
     Row("few connections, all asking at once", "s", "few", "ask_seconds", LOW),
     Row("many connections, opened and answered in turn", "s", "many", "open_seconds", LOW),
@@ -119,4 +131,27 @@ ROWS = [
     Row("  answers with an error", "", "many", "errors", HIGH, 1, ours_at_most(0)),
     Row("  broker CPU a connection", "us", "many", "cpu", LOW, 1e6),
     Row("  memory a connection, idle", "KiB", "many", "bytes", LOW, 1 / 1024, ours_at_most(4)),
+    Row(
+        "subscribe to first record, confluent-kafka", "ms", "subscribe", "classic_ms", MIDDLE, 1, at_most(0.7)
+    ),
+    Row("  group.protocol=consumer", "ms", "subscribe", "consumer_ms", MIDDLE, 1, at_most(0.7)),
+    Row("subscribe to first record, raw socket", "ms", "join", "classic_ms", MIDDLE, 1, at_most(0.7)),
+    Row("  group.protocol=consumer", "ms", "join", "consumer_ms", MIDDLE, 1, at_most(0.7)),
+    Row("members of one group joining and settling", "s", "settle", "classic_seconds", MIDDLE, 1, at_most(1)),
+    Row("  broker CPU", "s", "settle", "classic_cpu", LOW),
+    Row("  group.protocol=consumer", "s", "settle", "consumer_seconds", MIDDLE, 1, at_most(1)),
+    Row("  broker CPU", "s", "settle", "consumer_cpu", LOW),
+    Row("offset commits down one connection", "commits/s", "commits", "rate", HIGH, 1, at_least(1)),
+    Row("  broker CPU a commit", "us", "commits", "cpu_us", LOW, 1, at_most(0.5)),
+    Row("  from the last one sent to its answer", "ms", "commits", "lag_ms", MIDDLE),
+    Row(
+        "memory of groups with a member, all",
+        "MiB",
+        "groups",
+        "classic_bytes",
+        LAST,
+        1 / MIB,
+        ours_at_most(10),
+    ),
+    Row("  group.protocol=consumer", "MiB", "groups", "consumer_bytes", LAST, 1 / MIB, ours_at_most(10)),
 ]

@@ -1,0 +1,54 @@
+"""One pykafkad, one Kafka and one JVM with all tools, for the whole session."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from compat_tests.reference import ReferenceKafka, missing
+from compat_tests.tools.both import Both, Side
+from compat_tests.tools.toolbox import Toolbox
+
+CONFIG = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
+
+
+@contextmanager
+def kafka() -> Iterator[Side]:
+    with ReferenceKafka(config=CONFIG) as broker:
+        yield Side("kafka", broker.bootstrap_servers, str(broker.data), lags=True)
+
+
+@contextmanager
+def pykafkad() -> Iterator[Side]:
+    """With the very properties that the other one is started with: what --describe shows is comparable."""
+    from pykafkad.testing import Broker
+
+    reference = ReferenceKafka(config=CONFIG)
+    try:
+        reference.format()
+        lines = (reference.directory / "server.properties").read_text().splitlines()
+        config = dict(line.split("=", 1) for line in lines)
+        data = config.pop("log.dirs")
+        shutil.rmtree(data)
+        with Broker(config=config, port=reference.port, data=data) as broker:
+            yield Side("pykafkad", broker.bootstrap_servers, broker.data, lags=False)
+    finally:
+        shutil.rmtree(reference.directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def both() -> Iterator[Both]:
+    why = missing()
+    if why:
+        pytest.skip(f"NOT COMPARED WITH KAFKA: {why}")
+    ours = kafka if os.environ.get("TWIN") else pykafkad
+    toolbox = Toolbox()
+    try:
+        with ours() as our_side, kafka() as their_side:
+            yield Both(toolbox, our_side, their_side)
+    finally:
+        toolbox.close()
