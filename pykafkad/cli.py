@@ -1,6 +1,6 @@
-"""The command line: `pykafkad start [server.properties] [options]`.
+"""The command line: `pykafkad start [server.properties] [options]`, and the way to the tools (tools/).
 
-Owns the options, the choice of the data directory and the exit codes: 0 stopped when asked to, 1 could
+Owns the options of `start`, the choice of the data directory and the exit codes: 0 stopped when asked to, 1 could
 not start (a taken port, a locked directory), 2 a wrong command line or config. Whatever goes wrong is one
 line on standard error. Options are read by hand: argparse alone would cost 8 ms of a start that takes 60.
 """
@@ -27,6 +27,7 @@ EXIT_INTERRUPTED = 130
 
 USAGE = """\
 usage: pykafkad start [server.properties] [options]
+       pykafkad TOOL [options]
        pykafkad help | --version
 
 Serves Kafka's protocol. Without arguments: on 127.0.0.1:9092, with its data in a directory of yours.
@@ -143,19 +144,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The program; returns its exit code."""
     command, *rest = (sys.argv[1:] if arguments is None else arguments) or ["", ""]
     if command in ("help", "--help", "-h") or (command == "start" and {"--help", "-h"} & set(rest)):
-        sys.stdout.write(USAGE)
+        sys.stdout.write(USAGE + tools_usage())
         return 0
     if command in ("--version", "version"):
         sys.stdout.write(f"pykafkad {__version__}\n")
         return 0
     if command != "start":
-        sys.stderr.write(f"pykafkad: unknown command {command}\n{USAGE}" if command else USAGE)
+        from pykafkad import tools
+
+        if command in tools.TOOLS:
+            return tools.main(command, rest)
+        usage = USAGE + tools_usage()
+        sys.stderr.write(f"pykafkad: unknown command {command}\n{usage}" if command else usage)
         return EXIT_USAGE
     try:
         options = parse_start(rest)
     except UsageError as problem:
         return _fail(str(problem), EXIT_USAGE)
     return start(options)
+
+
+def tools_usage() -> str:
+    """The part of the usage that is about the tools."""
+    from pykafkad.tools import TOOLS
+
+    lines = "".join(f"  {name:<13} {about}\n" for name, (_, about) in TOOLS.items())
+    return f"\nThe tools take the options of Kafka's; `pykafkad TOOL --help` explains them.\n\n{lines}"
 
 
 def start(options: Options) -> int:

@@ -242,7 +242,7 @@ def test_the_servers_exit_code_is_the_programs(server: Server) -> None:
 @pytest.mark.parametrize("arguments", [["help"], ["--help"], ["-h"], ["start", "--help"]])
 def test_help(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(arguments) == 0
-    assert capsys.readouterr().out == cli.USAGE
+    assert capsys.readouterr().out == cli.USAGE + cli.tools_usage()
 
 
 @pytest.mark.parametrize("arguments", [["--version"], ["version"]])

@@ -1,0 +1,189 @@
+"""One blocking connection to a broker: requests out, answers in, in order.
+
+Owns the socket, the correlation ids, what versions of each API both sides know (KIP-35) and the requests that
+are not answered yet. Several may be under way: `send` now, `receive` later, oldest first. A deadline is given
+to each wait; a connection that breaks or is late is closed, and its owner makes a new one.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections import deque
+from struct import Struct
+from typing import Any
+
+from pykafkad import __version__, errors, messages
+from pykafkad.hot import wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+SIZE = Struct(">i")
+API_VERSIONS = 18
+API_VERSIONS_NAMED = 3  # since this version the client says what it is
+ANSWER_BYTES_MAX = 1 << 30
+CONNECT_TIMEOUT_S = 10.0
+
+
+class UnsupportedVersion(errors.KafkaError):
+    """The broker has no version of an API that we could use."""
+
+    def __init__(self, api: str) -> None:
+        super().__init__(errors.UNSUPPORTED_VERSION, f"The node does not support {api}")
+
+
+def response_type(request: Any) -> Any:
+    return getattr(messages, type(request).__name__.removesuffix("Request") + "Response")
+
+
+def constant_name(request: Any) -> str:
+    """ListOffsetsRequest: LIST_OFFSETS, the name that Kafka's texts have for an API."""
+    name = type(request).__name__.removesuffix("Request")
+    return "".join("_" + letter if letter.isupper() else letter for letter in name).lstrip("_").upper()
+
+
+class Connection:
+    """A socket to one broker. ConnectionError or TimeoutError: it is of no use any more."""
+
+    def __init__(
+        self, host: str, port: int, client_id: str, *, send_bytes: int = -1, receive_bytes: int = -1
+    ) -> None:
+        self.host = host
+        self.port = port
+        self._client_id = client_id
+        self._correlation_id = 0
+        self._waiting: deque[tuple[int, Any, int]] = deque()  # correlation id, type of the answer, version
+        self.versions: dict[int, tuple[int, int]] = {}
+        self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if send_bytes > 0:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_bytes)
+        if receive_bytes > 0:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+
+    @property
+    def under_way(self) -> int:
+        return len(self._waiting)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def learn_versions(self, deadline: float) -> None:
+        """Ask what the broker serves; one that does not know our question answers in its version 0."""
+        request = messages.ApiVersionsRequest(
+            client_software_name="pykafkad", client_software_version=__version__
+        )
+        for version in (API_VERSIONS_NAMED, 0):
+            self._send(request, version)
+            answer = self._receive(deadline)
+            code = int.from_bytes(answer[4:6], "big", signed=True)
+            if code == errors.UNSUPPORTED_VERSION and version:
+                self._waiting.clear()
+                continue
+            response = self._decode(answer)
+            if response.error_code:
+                raise errors.KafkaError(response.error_code)
+            self.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
+            return
+
+    def version_for(self, request: Any, at_most: int = 1 << 15) -> int:
+        """The newest version that both sides know."""
+        lowest, highest = self.versions.get(request.api_key, (0, -1))
+        version: int = min(highest, request.max_version, at_most)
+        if version < max(lowest, request.min_version):
+            raise UnsupportedVersion(constant_name(request))
+        return version
+
+    def call(self, request: Any, deadline: float, *, at_most: int = 1 << 15) -> Any:
+        """Ask and wait, with nothing else under way."""
+        self.send(request, deadline, at_most=at_most)
+        return self.receive(deadline)
+
+    def send(self, request: Any, deadline: float, *, at_most: int = 1 << 15, answered: bool = True) -> int:
+        """Send it in the newest version; the version it went out in. Produce with acks=0 is not answered."""
+        version = self.version_for(request, at_most)
+        self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+        self._send(request, version)
+        if not answered:
+            self._waiting.pop()
+        return version
+
+    def receive(self, deadline: float) -> Any:
+        """The answer to the oldest request."""
+        return self._decode(self._receive(deadline))
+
+    def _send(self, request: Any, version: int) -> None:
+        self._correlation_id += 1
+        frame = wire.request(request, version, self._correlation_id, self._client_id)
+        self._waiting.append((self._correlation_id, response_type(request), version))
+        for part in frame if isinstance(frame, list) else (frame,):
+            self._socket.sendall(part)  # type: ignore[arg-type]
+
+    def _receive(self, deadline: float) -> memoryview:
+        (size,) = SIZE.unpack(self._exactly(SIZE.size, deadline))
+        if not 4 <= size <= ANSWER_BYTES_MAX:
+            raise ConnectionError(f"an answer of {size} bytes from {self.host}:{self.port}")
+        return memoryview(self._exactly(size, deadline))
+
+    def _exactly(self, size: int, deadline: float) -> bytearray:
+        found = bytearray(size)
+        view = memoryview(found)
+        while view:
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            count = self._socket.recv_into(view)
+            if not count:
+                raise ConnectionError(f"{self.host}:{self.port} closed the connection")
+            view = view[count:]
+        return found
+
+    def _decode(self, answer: memoryview) -> Any:
+        expected, response, version = self._waiting.popleft()
+        (correlation_id,) = SIZE.unpack_from(answer)
+        if correlation_id != expected:
+            raise ConnectionError(f"the answer to {correlation_id} came for request {expected}")
+        start = SIZE.size
+        if version >= response.flexible_since and response.api_key != API_VERSIONS:
+            start = self._after_tags(answer, start)
+        return response.decode(answer, version, start)
+
+    @staticmethod
+    def _after_tags(answer: memoryview, position: int) -> int:
+        """Where the body starts: behind the tagged fields of the header, of which we know none."""
+
+        def varint() -> int:
+            nonlocal position
+            value = shift = 0
+            while True:
+                byte = answer[position]
+                position += 1
+                value |= (byte & 0x7F) << shift
+                shift += 7
+                if byte < 0x80:
+                    return value
+
+        for _ in range(varint()):
+            varint()
+            size = varint()
+            position += size
+        return position
+
+    @property
+    def has_answer(self) -> bool:
+        """Whether an answer has begun to arrive."""
+        return bool(self._waiting) and bool(readable([self.fileno()], 0))
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def readable(descriptors: Sequence[int], timeout_s: float | None) -> list[int]:
+    """Those that can be read from, after waiting for one as long as that; None: for ever."""
+    import select
+
+    poll = select.poll()
+    for descriptor in descriptors:
+        poll.register(descriptor, select.POLLIN)
+    found = poll.poll(None if timeout_s is None else max(0, int(timeout_s * 1000 + 0.999)))
+    return [descriptor for descriptor, _ in found]

@@ -1,0 +1,64 @@
+"""The command line tools: `pykafkad topics`, `pykafkad consume` and the others.
+
+Owns the list of them and how one is run. Each does what Kafka 4.3.1's tool of the same purpose does: the same
+options, the same lines in the same order on standard output, the same exit codes. Standard error has the same
+messages, without the stack traces. A tool is a module with STOCK (the name of Kafka's), OPTIONS and
+run(options) -> exit code; it is imported when it is called, and talks to brokers through net/client.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# what a user types -> the module, and what it does
+TOOLS: dict[str, tuple[str, str]] = {
+    "topics": ("topics", "create, alter, list, describe and delete topics (kafka-topics)"),
+    "configs": ("configs", "show and change configs of topics, brokers, groups, users … (kafka-configs)"),
+    "groups": ("groups", "list, describe, reset and delete groups (kafka-consumer-groups, kafka-groups)"),
+    "offsets": ("offsets", "first, last and timed offsets of partitions (kafka-get-offsets)"),
+    "produce": ("produce", "records from the lines of standard input (kafka-console-producer)"),
+    "consume": ("consume", "records to standard output (kafka-console-consumer)"),
+    "dump-log": ("dump_log", "what is in log, index and snapshot files (kafka-dump-log)"),
+    "log-dirs": ("log_dirs", "sizes of the partitions in each log directory (kafka-log-dirs)"),
+    "perf-produce": ("perf_produce", "how fast producing is (kafka-producer-perf-test)"),
+    "perf-consume": ("perf_consume", "how fast consuming is (kafka-consumer-perf-test)"),
+}
+EXIT_FAILURE = 1
+EXIT_INTERRUPTED = 130
+
+
+def main(name: str, arguments: Sequence[str]) -> int:
+    """Run one of TOOLS; the exit code."""
+    from importlib import import_module
+
+    from pykafkad.tools import output
+
+    tool = import_module(f"pykafkad.tools.{TOOLS[name][0]}")
+    try:
+        code: int = tool.main(list(arguments))
+    except KeyboardInterrupt:
+        code = EXIT_INTERRUPTED
+    except BrokenPipeError:
+        output.discard()
+        return EXIT_FAILURE
+    except Exception as problem:
+        output.flush()
+        sys.stderr.write(f"{_said(problem)}\n")
+        code = EXIT_FAILURE
+    try:
+        output.flush()
+    except BrokenPipeError:
+        output.discard()
+        return code or EXIT_FAILURE
+    return code
+
+
+def _said(problem: Exception) -> str:
+    """One line for the user: Kafka's words where there are any."""
+    from pykafkad.tools import failures
+
+    return failures.message_of(problem)

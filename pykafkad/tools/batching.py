@@ -1,0 +1,125 @@
+"""Records on their way out: which partition each goes to, and batches that fill up.
+
+Owns what Kafka's producer does before it sends: keys go to partitions by murmur2, records without a key stay with
+one partition until a batch's worth went there (KIP-480, KIP-794), a batch is ready when it is full or old enough.
+"""
+
+from __future__ import annotations
+
+from random import randrange
+
+from pykafkad.hot import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pykafkad.hot.records import Headers
+
+    # what is told of each record: its fault or None
+    Done = Callable[[Exception | None], object]
+    Row = tuple[bytes | None, bytes | None, Headers, int]
+
+BATCH_OVERHEAD = 61
+RECORD_OVERHEAD = 21  # at most, without headers: lengths, deltas and counts as varints
+HEADER_OVERHEAD = 10
+MURMUR_SEED = 0x9747B28C
+MURMUR_FACTOR = 0x5BD1E995
+MASK = 0xFFFFFFFF
+
+
+def murmur2(data: bytes) -> int:
+    """Kafka's hash of a key, unsigned."""
+    length = len(data)
+    found = MURMUR_SEED ^ length
+    whole = length & ~3
+    for at in range(0, whole, 4):
+        word = int.from_bytes(data[at : at + 4], "little") * MURMUR_FACTOR & MASK
+        word = (word ^ word >> 24) * MURMUR_FACTOR & MASK
+        found = found * MURMUR_FACTOR & MASK ^ word
+    if length > whole:
+        found = (found ^ int.from_bytes(data[whole:], "little")) * MURMUR_FACTOR & MASK
+    found = (found ^ found >> 13) * MURMUR_FACTOR & MASK
+    return found ^ found >> 15
+
+
+def partition_of_key(key: bytes, partition_count: int) -> int:
+    return (murmur2(key) & 0x7FFFFFFF) % partition_count
+
+
+class Sticky:
+    """The partition for records without a key: another one after every `batch_bytes`."""
+
+    __slots__ = ("_batch_bytes", "_bytes", "_partition")
+
+    def __init__(self, batch_bytes: int) -> None:
+        self._batch_bytes = batch_bytes
+        self._partition = -1
+        self._bytes = 0
+
+    def choose(self, available: Sequence[int], size: int) -> int:
+        if self._partition < 0 or self._bytes >= self._batch_bytes or self._partition not in available:
+            self._partition = available[randrange(len(available))]
+            self._bytes = 0
+        self._bytes += size
+        return self._partition
+
+
+class Batch:
+    """Records of one partition that leave together. `sequence` is -1 until the batch first leaves."""
+
+    __slots__ = ("attempts", "created", "deadline", "done", "partition", "rows", "sequence", "size", "topic")
+
+    def __init__(self, topic: str, partition: int, now: float, delivery_timeout_s: float) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.rows: list[Row] = []
+        self.done: list[Done | None] = []
+        self.size = BATCH_OVERHEAD
+        self.created = now
+        self.deadline = now + delivery_timeout_s
+        self.attempts = 0
+        self.sequence = -1
+
+    def add(self, row: Row, size: int, done: Done | None) -> None:
+        self.rows.append(row)
+        self.done.append(done)
+        self.size += size
+
+    def halves(self) -> list[Batch]:
+        """The same records in two batches, which have not left yet."""
+        middle = len(self.rows) // 2
+        found = []
+        for part in (slice(0, middle), slice(middle, None)):
+            half = Batch(self.topic, self.partition, self.created, 0)
+            half.deadline = self.deadline
+            half.rows, half.done = self.rows[part], self.done[part]
+            half.size += sum(size_of(key, value, headers) for key, value, headers, _ in half.rows)
+            found.append(half)
+        return found
+
+    def encode(
+        self, codec: str, level: int | None, producer_id: int, epoch: int, transactional: bool
+    ) -> bytes:
+        return records.build(
+            self.rows,
+            codec=codec,
+            level=level,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=self.sequence,
+            transactional=transactional,
+        )
+
+    def finish(self, problem: Exception | None) -> None:
+        for done in self.done:
+            if done is not None:
+                done(problem)
+
+
+def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
+    """An upper bound of what a record takes in a batch."""
+    size = RECORD_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
+    for name, content in headers:
+        size += HEADER_OVERHEAD + len(name.encode()) + (len(content) if content else 0)
+    return size

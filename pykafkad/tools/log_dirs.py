@@ -1,0 +1,124 @@
+"""`pykafkad log-dirs`: what kafka-log-dirs does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pykafkad.messages import DescribeLogDirsRequest
+from pykafkad.net.client import check
+from pykafkad.tools import admin, failures, output
+from pykafkad.tools.java import hash_order, partition_hash
+from pykafkad.tools.options import Option, Options, flag, run, value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pykafkad.net.client import Cluster
+
+ABOUT = "This tool helps to query log directory usage on the specified brokers."
+
+OPTIONS: tuple[Option, ...] = (
+    value("bootstrap-server", "The server(s) to use for bootstrapping", "REQUIRED: HOST:PORT,…"),
+    value("command-config", "Admin client property file", "Configs of the client."),
+    flag("describe", "Show the log directories: needed."),
+    value("topic-list", "Topic list", "Only these topics, with commas; by default all.", default=""),
+    value("broker-list", "Broker list", "Only these brokers, with commas; by default all.", default=""),
+)
+
+
+class Terse(Exception):
+    """A mistake whose sentence says it all."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    return run(OPTIONS, arguments, ABOUT, body, usage_for_faults=False)
+
+
+def body(options: Options) -> int:
+    options.require("bootstrap-server", "describe")
+    topics = {part for part in options.text("topic-list").split(",") if part}
+    wanted = _brokers(options.text("broker-list"))
+    cluster = admin.connect(options, client_id="log-dirs-tool")
+    try:
+        known = {row.broker_id for row in cluster.describe_cluster().brokers}
+        chosen = _by_hash(wanted & known if wanted else known)
+        missing = wanted - known
+        if missing:
+            raise Terse(
+                f"ERROR: The given brokers do not exist from --broker-list: {_listed(_by_hash(missing))}. "
+                f"Current existent brokers: {_listed(_by_hash(known))}"
+            )
+        output.line("Querying brokers for log directories information")
+        output.flush()
+        found = {broker: _ask(cluster, broker) for broker in chosen}
+        output.line(f"Received log directory information from brokers {_listed(chosen)}")
+        output.line(to_json(found, topics))
+        return 0
+    except Terse as problem:
+        output.error(str(problem))
+        return 1
+    finally:
+        cluster.close()
+
+
+def _brokers(text: str) -> set[int]:
+    try:
+        return {int(part) for part in text.split(",") if part}
+    except ValueError:
+        raise ValueError(f'For input string: "{text}"') from None
+
+
+def _by_hash(ids: Iterable[int]) -> list[int]:
+    return hash_order(sorted(ids), lambda id: id)
+
+
+def _listed(ids: Iterable[int]) -> str:
+    return ",".join(map(str, ids))
+
+
+def _ask(cluster: Cluster, broker: int) -> list[Any]:
+    request = DescribeLogDirsRequest(topics=None)
+    response = cluster.attempt("describeLogDirs", lambda: cluster.call(cluster.broker(broker), request))
+    check(response.error_code)
+    results: list[Any] = response.results
+    return results
+
+
+def to_json(found: dict[int, list[Any]], topics: set[str]) -> str:
+    """One line; the keys stand as in the maps of Kafka's tool."""
+    import json
+
+    brokers = [
+        {"broker": broker, "logDirs": [_directory(row, topics) for row in _ordered(rows)]}
+        for broker, rows in found.items()
+    ]
+    return json.dumps({"brokers": brokers, "version": 1}, separators=(",", ":"), ensure_ascii=False)
+
+
+def _ordered(rows: list[Any]) -> list[Any]:
+    by_path = {row.log_dir: row for row in rows}
+    return [by_path[path] for path in hash_order(by_path, capacity=len(by_path))]
+
+
+def _directory(row: Any, topics: set[str]) -> dict[str, object]:
+    replicas = {
+        (topic.name, partition.partition_index): partition
+        for topic in row.topics
+        for partition in topic.partitions
+        if not topics or topic.name in topics
+    }
+    fault = f"{failures.PACKAGE}.{failures.class_name(row.error_code)}" if row.error_code else None
+    return {
+        "partitions": [
+            {
+                "partition": f"{key[0]}-{key[1]}",
+                "size": replicas[key].partition_size,
+                "offsetLag": replicas[key].offset_lag,
+                "isFuture": replicas[key].is_future_key,
+            }
+            for key in hash_order(hash_order(replicas, partition_hash), partition_hash)
+        ],
+        "error": fault,
+        "logDir": row.log_dir,
+    }

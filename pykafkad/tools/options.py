@@ -1,0 +1,371 @@
+"""The options of the tools, as Kafka's tools read and explain them.
+
+Owns the rules of the library that Kafka's tools are written with: `--name value`, `--name=value` and
+`-name value` are the same, an option may be given again, a value may begin with a dash, arguments that are no
+options are ignored, `--` ends the options; and its words for what is wrong. The explanations are ours.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from pykafkad.tools import output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+FOLLOWS_KAFKA = "4.3.1"  # what `--version` says: the release whose tools these are like
+
+NONE, OPTIONAL, REQUIRED = range(3)  # whether an option takes an argument
+STRING, INTEGER, LONG = "String", "Integer", "Long"
+RANGES = {INTEGER: 1 << 31, LONG: 1 << 63}
+WIDTH, GAP = 80, 2  # of the explanation's two columns
+
+
+class OptionError(Exception):
+    """What the command line may not say; str() is the sentence for it."""
+
+
+class Usage(Exception):
+    """The sentence is followed by an explanation of the options, and the exit code is 1."""
+
+
+class Exit(Exception):
+    """The tool ends with this code; everything is said already."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Option:
+    """One option: what it takes and what it does. `shown`: how its argument is described."""
+
+    __slots__ = (
+        "argument",
+        "available_with",
+        "default",
+        "help",
+        "kind",
+        "name",
+        "needed",
+        "separator",
+        "shown",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        *,
+        argument: int = NONE,
+        shown: str = "",
+        kind: str = STRING,
+        default: str | None = None,
+        available_with: tuple[str, ...] = (),
+        separator: str | None = None,
+        needed: bool = False,
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.argument = argument
+        self.shown = shown
+        self.kind = kind
+        self.default = default
+        self.available_with = available_with
+        self.separator = separator
+        self.needed = needed
+
+
+def flag(name: str, help: str, *, available_with: tuple[str, ...] = ()) -> Option:
+    return Option(name, help, available_with=available_with)
+
+
+def value(
+    name: str,
+    shown: str,
+    help: str,
+    *,
+    kind: str = STRING,
+    default: str | None = None,
+    separator: str | None = None,
+    needed: bool = False,
+) -> Option:
+    return Option(
+        name,
+        help,
+        argument=REQUIRED,
+        shown=shown,
+        kind=kind,
+        default=default,
+        separator=separator,
+        needed=needed,
+    )
+
+
+def optional(
+    name: str,
+    shown: str,
+    help: str,
+    *,
+    kind: str = STRING,
+    default: str | None = None,
+    available_with: tuple[str, ...] = (),
+) -> Option:
+    return Option(
+        name,
+        help,
+        argument=OPTIONAL,
+        shown=shown,
+        kind=kind,
+        default=default,
+        available_with=available_with,
+    )
+
+
+HELP = flag("help", "Explain the options.")
+VERSION = flag("version", "Show the version of Kafka whose tool this is like.")
+
+
+class Options:
+    """A command line, read."""
+
+    def __init__(self, known: Sequence[Option], arguments: Sequence[str]) -> None:
+        self.known = {option.name: option for option in (*known, HELP, VERSION)}
+        self.arguments = list(arguments)
+        self._given: dict[str, list[str]] = {}
+        self.order: list[str] = []  # the options as they were given
+        _Reader(self.known, self._given, self.order).read(self.arguments)
+        self._check()
+
+    def _check(self) -> None:
+        if "help" in self._given:
+            return
+        missing = [name for name, option in self.known.items() if option.needed and name not in self._given]
+        if missing:
+            raise OptionError(f"Missing required option(s) [{', '.join(missing)}]")
+        unavailable = [
+            name
+            for name in self._given
+            if self.known[name].available_with
+            and not any(other in self._given for other in self.known[name].available_with)
+        ]
+        if unavailable:
+            raise OptionError(
+                f"Option(s) [{', '.join(unavailable)}] are unavailable given other options on the command line"
+            )
+
+    def has(self, name: str) -> bool:
+        return name in self._given
+
+    def values(self, name: str) -> list[str]:
+        """All values that were given, or the default one."""
+        given = self._given.get(name)
+        default = self.known[name].default
+        if given:
+            return [_converted(self.known[name], text) for text in given]
+        return [default] if default is not None else []
+
+    def value(self, name: str) -> str | None:
+        """The only value, or the default."""
+        if len(self._given.get(name, ())) > 1:
+            raise OptionError(f"Found multiple arguments for option {name}, but you asked for only one")
+        found = self.values(name)
+        return found[0] if found else None
+
+    def text(self, name: str) -> str:
+        """The only value of an option that has one."""
+        found = self.value(name)
+        assert found is not None, name
+        return found
+
+    def number(self, name: str) -> int | None:
+        found = self.value(name)
+        return None if found is None else int(found)
+
+    def integer(self, name: str) -> int:
+        """The only value of a numeric option that has one."""
+        return int(self.text(name))
+
+    def has_any(self, names: Iterable[str]) -> bool:
+        return any(name in self._given for name in names)
+
+    # -- rules that many tools have
+
+    def require(self, *names: str) -> None:
+        for name in names:
+            if name not in self._given:
+                raise Usage(f'Missing required argument "[{name}]"')
+
+    def exclude(self, name: str, others: Iterable[str]) -> None:
+        """The option cannot be used together with the others."""
+        if name in self._given:
+            for other in others:
+                if other in self._given:
+                    raise Usage(f'Option "[{name}]" can\'t be used with option "[{other}]"')
+
+    def one_of(self, *names: str) -> None:
+        if sum(name in self._given for name in names) != 1:
+            shown = ", ".join(f"[{name}]" for name in names)
+            raise Usage(f"Exactly one of the following arguments is required: {shown}")
+
+
+class _Reader:
+    """Reads arguments into `given`."""
+
+    def __init__(self, known: dict[str, Option], given: dict[str, list[str]], order: list[str]) -> None:
+        self._known = known
+        self._given = given
+        self._order = order
+
+    def read(self, arguments: Sequence[str]) -> None:
+        rest = list(reversed(arguments))
+        while rest:
+            argument = rest.pop()
+            if argument == "--":
+                return
+            if argument.startswith("--"):
+                name, equals, text = argument[2:].partition("=")
+                self._take(name, text if equals else None, rest)
+            elif len(argument) > 1 and argument.startswith("-"):
+                name, equals, text = argument[1:].partition("=")
+                # an option of several letters may have one dash; else it would be letters, of which we have none
+                self._take(name if name in self._known else name[0], text if equals else None, rest)
+
+    def _take(self, name: str, given: str | None, rest: list[str]) -> None:
+        option = self._known.get(name)
+        if option is None:
+            raise OptionError(f"{name} is not a recognized option")
+        found = self._given.setdefault(name, [])
+        self._order.append(name)
+        if option.argument == NONE:
+            return
+        if given is None:
+            given = self._next(option, rest)
+        if given is not None:
+            found += given.split(option.separator) if option.separator else [given]
+
+    @staticmethod
+    def _next(option: Option, rest: list[str]) -> str | None:
+        if option.argument == REQUIRED:
+            if not rest:
+                raise OptionError(f"Option {option.name} requires an argument")
+            return rest.pop()
+        if not rest:
+            return None
+        following = rest[-1]
+        looks_like_option = following.startswith("-") and following != "-"
+        if option.kind != STRING:
+            return rest.pop() if _is_number(following, option.kind) else None
+        return None if looks_like_option else rest.pop()
+
+
+def _is_number(text: str, kind: str) -> bool:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    if not (digits.isascii() and digits.isdigit()):
+        return False
+    return -RANGES[kind] <= int(text) < RANGES[kind]
+
+
+def _converted(option: Option, text: str) -> str:
+    if option.kind in RANGES and not _is_number(text, option.kind):
+        raise OptionError(f"Cannot parse argument '{text}' of option {option.name}")
+    return text
+
+
+def check_address(text: str | None) -> None:
+    """What some tools demand of --bootstrap-server before they try it."""
+    if text is None or not text.strip():
+        raise Usage("Error while validating the bootstrap address\n")
+    for entry in text.split(","):
+        host, colon, port = entry.rpartition(":")
+        if not (colon and host and port.isascii() and port.isdigit()):
+            raise Usage("Please provide valid host:port like host1:9091,host2:9092\n")
+
+
+# -- running a tool
+
+
+def run(
+    known: Sequence[Option],
+    arguments: Sequence[str],
+    about: str,
+    body: Callable[[Options], int],
+    *,
+    usage_for_faults: bool = True,
+) -> int:
+    """Read the command line, explain where asked or where it is wrong, else do `body`.
+
+    `usage_for_faults`: whether the tool explains its options when one is unknown, or says only that it is.
+    """
+    try:
+        if not arguments:
+            raise Usage(about)
+        try:
+            options = Options(known, arguments)
+        except OptionError as problem:
+            if usage_for_faults:
+                raise Usage(str(problem)) from problem
+            raise
+        if options.has("help"):
+            raise Usage(about)
+        if options.has("version"):
+            output.line(FOLLOWS_KAFKA)
+            return 0
+        return body(options)
+    except Usage as problem:
+        output.flush()
+        sys.stderr.write(f"{problem}\n{explanation(known)}")
+        return 1
+    except OptionError as problem:
+        output.error(str(problem))
+        return 1
+    except Exit as end:
+        return end.code
+
+
+# -- explaining
+
+
+def explanation(known: Sequence[Option]) -> str:
+    """The options in two columns, those that are needed first, then by name."""
+    options = sorted((*known, HELP, VERSION), key=lambda option: (not option.needed, option.name))
+    title = "Option (* = required)" if options[0].needed else "Option"
+    rows = [(title, "Description"), ("-" * len(title), "-----------")]
+    rows += [(_option_display(option), _help_display(option)) for option in options]
+    left = min((WIDTH - GAP) // 2, max(len(row[0]) for row in rows))
+    lines = []
+    for name, help in rows:
+        names, helps = _fitted(name, left), _fitted(help, WIDTH - left - GAP)
+        for at in range(max(len(names), len(helps))):
+            first = names[at] if at < len(names) else ""
+            second = helps[at] if at < len(helps) else ""
+            lines.append(f"{first:<{left}}{' ' * GAP}{second}".rstrip() + "\n")
+    return "".join(lines)
+
+
+def _option_display(option: Option) -> str:
+    star = "* " if option.needed else ""
+    shown = option.kind + (f": {option.shown}" if option.shown else "")
+    return f"{star}--{option.name}" + ("", f" [{shown}]", f" <{shown}>")[option.argument]
+
+
+def _help_display(option: Option) -> str:
+    return option.help + (f" (default: {option.default})" if option.default is not None else "")
+
+
+def _fitted(text: str, width: int) -> list[str]:
+    """The text in lines of at most `width` where its words allow it; lines that go on are indented."""
+    lines = []
+    for natural in text.split("\n"):
+        current = ""
+        for word in natural.split(" "):
+            wider = f"{current} {word}" if current else word
+            if current and len(wider) > width:
+                lines.append(current)
+                current = "  " + word
+            else:
+                current = wider
+        lines.append(current)
+    return lines

@@ -1,0 +1,364 @@
+"""`pykafkad perf-produce`: what kafka-producer-perf-test does: so many records, as fast as they go or by a rate.
+
+Owns its command line (which follows other rules than the other tools': it is argparse4j's there and argparse
+here) and the numbers. The lines on standard output are Kafka's; a person at a terminal sees the progress too.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+
+from pykafkad import errors, uuids
+from pykafkad.net.client import ClientError
+from pykafkad.tools import failures, output, settings
+from pykafkad.tools.producer import Producer
+from pykafkad.tools.throttle import Throttle
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Callable, Sequence
+
+SAMPLES_MAX = 500_000
+MEGABYTE = 1_048_576
+LETTERS = bytes(65 + byte % 26 for byte in range(256))
+TRANSACTION_MS = 3000
+QUANTILES = (0.5, 0.95, 0.99, 0.999)
+DEPRECATED = "Option --{} has been deprecated and will be removed in a future version. Use --{} instead."
+
+
+def main(arguments: Sequence[str]) -> int:
+    parser = _parser()
+    if not arguments:
+        parser.print_help()
+        return 0
+    try:
+        options = parser.parse_args(arguments)
+    except SystemExit as end:
+        return 0 if not end.code else 1
+    try:
+        return _Run(_Plan(parser, options)).run()
+    except SystemExit:
+        return 1
+    except (ClientError, errors.KafkaError, OSError, ValueError) as problem:
+        output.error(failures.described(problem))
+        return 1
+
+
+def _parser() -> ArgumentParser:
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="kafka-producer-perf-test",
+        allow_abbrev=False,
+        description="Measures a producer. With a transactional id or a transaction duration, in transactions.",
+    )
+    parser.add_argument("--bootstrap-server", metavar="BOOTSTRAP-SERVER", help="brokers to start from")
+    parser.add_argument("--topic", required=True, metavar="TOPIC", help="where the records go")
+    parser.add_argument(
+        "--num-records", required=True, type=int, metavar="NUM-RECORDS", help="how many records"
+    )
+    parser.add_argument(
+        "--payload-delimiter",
+        default="\\n",
+        metavar="PAYLOAD-DELIMITER",
+        help="what is between the payloads of a file, a regular expression (default: \\n)",
+    )
+    parser.add_argument(
+        "--throughput",
+        required=True,
+        type=float,
+        metavar="THROUGHPUT",
+        help="records a second, about; -1: as many as go",
+    )
+    for name, shown in (
+        ("producer-props", "(DEPRECATED) like --command-property"),
+        ("command-property", "configs of the producer"),
+    ):
+        parser.add_argument(f"--{name}", nargs="+", metavar="PROP-NAME=PROP-VALUE", help=shown)
+    parser.add_argument("--producer.config", metavar="CONFIG-FILE", help="(DEPRECATED) like --command-config")
+    parser.add_argument("--command-config", metavar="CONFIG-FILE", help="a file with configs of the producer")
+    parser.add_argument("--print-metrics", action="store_true", help="print the producer's counts at the end")
+    parser.add_argument("--transactional-id", metavar="TRANSACTIONAL-ID", help="the transactional id")
+    parser.add_argument(
+        "--transaction-duration-ms",
+        type=int,
+        metavar="TRANSACTION-DURATION",
+        help="how long a transaction is (default with a transactional id: 3000)",
+    )
+    parser.add_argument(
+        "--warmup-records",
+        type=int,
+        default=0,
+        metavar="WARMUP-RECORDS",
+        help="the first records, which a second line of numbers leaves out (default: 0)",
+    )
+    parser.add_argument(
+        "--reporting-interval",
+        type=int,
+        default=5000,
+        metavar="INTERVAL-MS",
+        help="milliseconds between lines of numbers (default: 5000)",
+    )
+    payload = parser.add_mutually_exclusive_group(required=True)
+    payload.add_argument("--record-size", type=int, metavar="RECORD-SIZE", help="bytes of a record")
+    payload.add_argument("--payload-file", metavar="PAYLOAD-FILE", help="a file to take payloads from")
+    payload.add_argument("--payload-monotonic", action="store_true", help="payloads count up")
+    return parser
+
+
+class _Plan:
+    """The command line, checked, and what follows from it."""
+
+    def __init__(self, parser: ArgumentParser, options: Namespace) -> None:
+        given = vars(options)
+        self.topic: str = options.topic
+        self.count: int = options.num_records
+        self.warmup: int = max(options.warmup_records, 0)
+        self.throughput: float = options.throughput
+        self.interval_ms: int = options.reporting_interval
+        self.prints_metrics: bool = options.print_metrics
+        self.transaction_ms: int | None = options.transaction_duration_ms
+        self._check(parser, options, given)
+        self.payload = self._payload(options)
+        self.configs = self._configs(options, given)
+        self.bootstrap = self.configs.get("bootstrap.servers", "")
+
+    def _check(self, parser: ArgumentParser, options: Namespace, given: dict[str, object]) -> None:
+        if self.count <= 0:
+            parser.error("--num-records should be greater than zero.")
+        if self.warmup >= self.count:
+            parser.error(
+                "The value for --warmup-records must be strictly fewer than the number of records in the test, "
+                "--num-records."
+            )
+        if options.record_size is not None and options.record_size <= 0:
+            parser.error("--record-size should be greater than zero.")
+        sources = (
+            "bootstrap_server",
+            "command_property",
+            "producer_props",
+            "producer.config",
+            "command_config",
+        )
+        if all(given[name] is None for name in sources):
+            parser.error(
+                "At least one of --bootstrap-server, --command-property, --producer-props, --producer.config "
+                "or --command-config must be specified."
+            )
+        if options.command_property is not None and options.producer_props is not None:
+            parser.error("--command-property and --producer-props cannot be specified together.")
+        if options.command_config is not None and given["producer.config"] is not None:
+            parser.error("--command-config and --producer.config cannot be specified together.")
+        if self.transaction_ms is not None and self.transaction_ms <= 0:
+            parser.error("--transaction-duration-ms should be greater than zero.")
+        if self.interval_ms <= 0:
+            parser.error("--reporting-interval should be greater than zero.")
+
+    @staticmethod
+    def _payload(options: Namespace) -> Callable[[int], bytes]:
+        """The value of the n-th record."""
+        if options.payload_file is not None:
+            payloads = read_payloads(options.payload_file, options.payload_delimiter)
+            choose = random.Random(0)
+            return lambda number: payloads[choose.randrange(len(payloads))]
+        if options.record_size is not None:
+            size: int = options.record_size
+            source = random.Random(0)
+            return lambda number: source.randbytes(size).translate(LETTERS)
+        return lambda number: b"%d" % number
+
+    def _configs(self, options: Namespace, given: dict[str, object]) -> dict[str, str]:
+        pairs, file = options.command_property, options.command_config
+        if options.producer_props is not None:
+            output.line(DEPRECATED.format("producer-props", "command-property"))
+            pairs = options.producer_props
+        if given["producer.config"] is not None:
+            output.line(DEPRECATED.format("producer.config", "command-config"))
+            file = given["producer.config"]
+        configs = settings.load(file) if file is not None else {}
+        for pair in pairs or ():
+            key, separator, text = pair.partition("=")
+            if not separator or not text or "=" in text:
+                raise ValueError(f"Invalid property: {pair}")
+            configs[key] = text
+        configs.setdefault("client.id", "perf-producer-client")
+        if options.bootstrap_server is not None:
+            configs["bootstrap.servers"] = options.bootstrap_server
+        is_transactional = self.transaction_ms is not None or options.transactional_id is not None
+        if is_transactional or "transactional.id" in configs:
+            drawn = f"performance-producer-{uuids.to_text(uuids.random_uuid())}"
+            configs["transactional.id"] = options.transactional_id or configs.get("transactional.id", drawn)
+            self.transaction_ms = self.transaction_ms or TRANSACTION_MS
+        return configs
+
+
+def read_payloads(path: str, delimiter: str) -> list[bytes]:
+    """The parts of a text file between what matches the delimiter."""
+    import re
+
+    output.line(f"Reading payloads from: {os.path.abspath(path)}")
+    if not os.path.exists(path) or os.path.getsize(path) == 0:
+        raise ValueError("File does not exist or empty file provided.")
+    with open(path, encoding="utf-8", errors="replace", newline="") as file:
+        parts = re.split("\n" if delimiter == "\\n" else delimiter, file.read())
+    if parts and not parts[-1]:
+        parts.pop()
+    output.line(f"Number of records read: {len(parts)}")
+    return [part.encode() for part in parts]
+
+
+class _Stats:
+    """Latencies and sizes of records, in all and since the last line."""
+
+    def __init__(self, count: int, interval_ms: int, is_steady: bool) -> None:
+        self._sampling = count // min(count, SAMPLES_MAX)
+        self._interval_ms = interval_ms
+        self._is_steady = is_steady
+        self._samples: list[int] = []
+        self._start = self._window_start = _now_ms()
+        self.count = self.bytes = 0
+        self._latency_sum = self._latency_max = 0
+        self._window_count = self._window_bytes = self._window_sum = self._window_max = 0
+        self.is_quiet = False
+
+    def record(self, latency_ms: int, size: int, now_ms: int) -> None:
+        if self.count % self._sampling == 0:
+            self._samples.append(latency_ms)
+        self.count += 1
+        self.bytes += size
+        self._latency_sum += latency_ms
+        self._latency_max = max(self._latency_max, latency_ms)
+        self._window_count += 1
+        self._window_bytes += size
+        self._window_sum += latency_ms
+        self._window_max = max(self._window_max, latency_ms)
+        if now_ms - self._window_start >= self._interval_ms:
+            if self._is_steady and self.count == self._window_count:
+                output.line("In steady state.")
+            if not self.is_quiet:
+                self._print_window()
+            self._window_start = _now_ms()
+            self._window_count = self._window_bytes = self._window_sum = self._window_max = 0
+
+    def _print_window(self) -> None:
+        elapsed = max(1, _now_ms() - self._window_start)
+        output.line(
+            f"{self._window_count} records sent, {1000 * self._window_count / elapsed:.1f} records/sec "
+            f"({1000 * self._window_bytes / elapsed / MEGABYTE:.2f} MB/sec), "
+            f"{self._window_sum / self._window_count:.1f} ms avg latency, "
+            f"{float(self._window_max):.1f} ms max latency."
+        )
+        output.flush()
+
+    def print_total(self) -> None:
+        elapsed = max(1, _now_ms() - self._start)
+        steady = " steady state" if self._is_steady else ""
+        mean = f"{self._latency_sum / self.count:.2f}" if self.count else "NaN"
+        ordered = sorted(self._samples) or [0]
+        shown = [ordered[min(int(quantile * len(ordered)), len(ordered) - 1)] for quantile in QUANTILES]
+        output.line(
+            f"{self.count}{steady} records sent, {1000 * self.count / elapsed:.6f} records/sec "
+            f"({1000 * self.bytes / elapsed / MEGABYTE:.2f} MB/sec), {mean} ms avg latency, "
+            f"{float(self._latency_max):.2f} ms max latency, {shown[0]} ms 50th, {shown[1]} ms 95th, "
+            f"{shown[2]} ms 99th, {shown[3]} ms 99.9th."
+        )
+
+
+class _Run:
+    def __init__(self, plan: _Plan) -> None:
+        self._plan = plan
+        self._producer = Producer(plan.bootstrap, plan.configs)
+        self._stats = _Stats(plan.count, plan.interval_ms, is_steady=False)
+        self._steady: _Stats | None = None
+        self._faults = 0
+        self._progress = output.Progress()
+
+    def run(self) -> int:
+        plan = self._plan
+        if plan.transaction_ms is not None:
+            self._producer.init_transactions()
+        if plan.warmup > 0:
+            output.line(
+                f"Warmup first {plan.warmup} records. Steady state results will print after the complete test "
+                "summary."
+            )
+        self._stats = _Stats(plan.count, plan.interval_ms, is_steady=False)
+        self._send_all()
+        self._producer.flush()
+        self._progress.clear()
+        self._stats.print_total()
+        if self._steady is not None:
+            self._steady.print_total()
+        if plan.prints_metrics:
+            self._print_metrics()
+        self._producer.close()
+        return 0
+
+    def _send_all(self) -> None:
+        plan = self._plan
+        throttle = Throttle(plan.throughput, _now_ms())
+        begun_ms: int | None = None
+        for number in range(plan.count):
+            value = plan.payload(number)
+            now_ms = _now_ms()
+            if begun_ms is None:
+                begun_ms = now_ms
+            if number == plan.warmup and plan.warmup > 0:
+                self._steady = _Stats(plan.count - plan.warmup, plan.interval_ms, is_steady=True)
+                self._stats.is_quiet = True
+            self._producer.send(
+                plan.topic, None, value, timestamp_ms=now_ms, done=self._watch(now_ms, len(value))
+            )
+            if plan.transaction_ms is not None and now_ms - begun_ms >= plan.transaction_ms:
+                self._producer.commit()
+                begun_ms = None
+            if throttle.is_due(number, now_ms):
+                self._producer.poll()
+                throttle.rest()
+            if self._progress.due:
+                self._tell(number + 1)
+        if plan.transaction_ms is not None and begun_ms is not None:
+            self._producer.commit()
+
+    def _watch(self, sent_ms: int, size: int) -> Callable[[Exception | None], None]:
+        stats, steady = self._stats, self._steady
+
+        def done(problem: Exception | None) -> None:
+            if problem is not None:
+                self._faults += 1
+                output.error(failures.described(problem))
+                return
+            now_ms = _now_ms()
+            stats.record(now_ms - sent_ms, size, now_ms)
+            if steady is not None:
+                steady.record(now_ms - sent_ms, size, now_ms)
+
+        return done
+
+    def _tell(self, sent: int) -> None:
+        share = 100 * sent // self._plan.count
+        self._progress.show(f"{sent:,} of {self._plan.count:,} records sent ({share} %)")
+
+    def _print_metrics(self) -> None:
+        client = self._plan.configs["client.id"]
+        rows = {
+            "record-error-total": float(self._faults),
+            "record-send-total": float(self._stats.count),
+            "record-value-bytes-total": float(self._stats.bytes),
+        }
+        print_metrics({f"producer-metrics:{name}:{{client-id={client}}}": rows[name] for name in rows})
+
+
+def print_metrics(rows: dict[str, float]) -> None:
+    """Numbers by name, as Kafka's tools print their clients' metrics; ours keeps few."""
+    width = max(map(len, rows))
+    output.line(f"\n{'Metric Name':<{width}}   Value")
+    for name in sorted(rows):
+        output.line(f"{name:<{width}} : {rows[name]:.3f}")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,277 @@
+"""`pykafkad produce`: what kafka-console-producer does: each line of standard input becomes a record."""
+
+from __future__ import annotations
+
+import sys
+
+from pykafkad import errors
+from pykafkad.net.client import ClientError
+from pykafkad.net.connection import readable
+from pykafkad.tools import failures, output, settings, times
+from pykafkad.tools.line_reader import LineReader, Lines, read_chunk
+from pykafkad.tools.options import (
+    INTEGER,
+    LONG,
+    Option,
+    OptionError,
+    Options,
+    Usage,
+    check_address,
+    flag,
+    optional,
+    run,
+    value,
+)
+from pykafkad.tools.producer import Producer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pykafkad.hot.records import Headers
+
+ABOUT = "This tool helps to read data from standard input and publish it to Kafka."
+READER_CLASS = "org.apache.kafka.tools.LineMessageReader"
+READER_HELP = (
+    "Properties of the reading of lines: parse.key, parse.headers, ignore.error (true or false), "
+    "key.separator and headers.delimiter (a tab), headers.separator (,), headers.key.separator (:), and "
+    "null.marker: a text that stands for null. A line is HEADERS<delimiter>KEY<separator>VALUE, as far as "
+    "they are parsed."
+)
+# option -> the producer's config it is about
+CONFIGS = {
+    "timeout": "linger.ms",
+    "request-required-acks": "acks",
+    "request-timeout-ms": "request.timeout.ms",
+    "message-send-max-retries": "retries",
+    "retry-backoff-ms": "retry.backoff.ms",
+    "socket-buffer-size": "send.buffer.bytes",
+    "max-memory-bytes": "buffer.memory",
+    "batch-size": "batch.size",
+    "max-partition-memory-bytes": "batch.size",
+    "metadata-expiry-ms": "metadata.max.age.ms",
+    "max-block-ms": "max.block.ms",
+}
+# old name -> new one, for options that Kafka renames
+RENAMED = {
+    "producer.config": "command-config",
+    "producer-property": "command-property",
+    "property": "reader-property",
+}
+
+OPTIONS: tuple[Option, ...] = (
+    value("topic", "topic", "REQUIRED: where the records go."),
+    value("bootstrap-server", "server to connect to", "REQUIRED: brokers to start from, HOST:PORT,…"),
+    flag("sync", "Wait for each record's answer before the next line is read."),
+    optional("compression-codec", "compression-codec", "none, gzip, snappy, lz4 or zstd; without one gzip."),
+    value("batch-size", "size", "Bytes of a batch (batch.size).", kind=INTEGER, default="16384"),
+    value(
+        "message-send-max-retries",
+        "",
+        "How often a batch is sent again (retries).",
+        kind=INTEGER,
+        default="3",
+    ),
+    value("retry-backoff-ms", "", "The pause before it is (retry.backoff.ms).", kind=LONG, default="100"),
+    value(
+        "timeout",
+        "timeout_ms",
+        "How long a record waits for company in its batch (linger.ms).",
+        kind=LONG,
+        default="1000",
+    ),
+    value("request-required-acks", "request required acks", "0, 1 or -1 (acks).", default="-1"),
+    value(
+        "request-timeout-ms",
+        "request timeout ms",
+        "How long an answer may take (request.timeout.ms).",
+        kind=INTEGER,
+        default="1500",
+    ),
+    value(
+        "metadata-expiry-ms",
+        "metadata expiration interval",
+        "When to ask for the leaders again (metadata.max.age.ms).",
+        kind=LONG,
+        default="300000",
+    ),
+    value(
+        "max-block-ms",
+        "max block on send",
+        "How long to look for a topic (max.block.ms).",
+        kind=LONG,
+        default="60000",
+    ),
+    value(
+        "max-memory-bytes",
+        "total memory in bytes",
+        "Bytes of records that wait (buffer.memory).",
+        kind=LONG,
+        default="33554432",
+    ),
+    value(
+        "max-partition-memory-bytes",
+        "memory in bytes per partition",
+        "(Deprecated) Like --batch-size.",
+        kind=INTEGER,
+        default="16384",
+    ),
+    value("line-reader", "reader_class", "How lines are read; there is one way.", default=READER_CLASS),
+    value(
+        "socket-buffer-size",
+        "size",
+        "The socket's send buffer (send.buffer.bytes).",
+        kind=INTEGER,
+        default="102400",
+    ),
+    value("property", "prop", "(DEPRECATED) Like --reader-property."),
+    value("reader-property", "prop", READER_HELP),
+    value("reader-config", "config file", "A file with such properties."),
+    value("producer-property", "producer_prop", "(DEPRECATED) Like --command-property."),
+    value("command-property", "producer_prop", "A config of the producer, key=value; may be given again."),
+    value("producer.config", "config file", "(DEPRECATED) Like --command-config."),
+    value("command-config", "config file", "A file with configs of the producer."),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    return run(OPTIONS, arguments, ABOUT, body)
+
+
+def body(options: Options) -> int:
+    _check(options)
+    try:
+        reader = LineReader(reader_properties(options))
+        producer = Producer(options.text("bootstrap-server"), producer_configs(options))
+        return _Run(options, reader, producer).run()
+    except (OptionError, ClientError, errors.KafkaError, OSError) as problem:
+        output.error(failures.described(problem))
+        return 1
+
+
+def _check(options: Options) -> None:
+    options.require("topic")
+    for old, new in RENAMED.items():
+        if options.has(new) and options.has(old):
+            raise Usage(f"Options --{new} and --{old} cannot be specified together.")
+    for old in ("producer-property", "producer.config", "property"):
+        if options.has(old):
+            output.line(
+                f"Warning: --{old} is deprecated and will be removed in a future version. "
+                f"Use --{RENAMED[old]} instead."
+            )
+    if options.has("max-partition-memory-bytes"):
+        output.line(
+            "Warning: --max-partition-memory-bytes is deprecated and will be removed in Apache Kafka 5.0. "
+            "Use --batch-size instead."
+        )
+    check_address(options.value("bootstrap-server"))
+
+
+def _current(options: Options, name: str) -> str:
+    """The option under its old name, where that is what was given."""
+    old = next(old for old, new in RENAMED.items() if new == name)
+    return old if options.has(old) else name
+
+
+def reader_properties(options: Options) -> dict[str, str]:
+    reader = options.text("line-reader")
+    if reader != READER_CLASS:
+        raise ClientError(f"{reader}: there is no line reader but {READER_CLASS}")
+    file = options.value("reader-config")
+    found = settings.load(file) if file is not None else {}
+    return found | settings.pairs(options.values(_current(options, "reader-property")))
+
+
+def producer_configs(options: Options) -> dict[str, str]:
+    """The file, over it the properties, over them the options."""
+    file = options.value(_current(options, "command-config"))
+    found = settings.load(file) if file is not None else {}
+    found |= settings.pairs(options.values(_current(options, "command-property")))
+    found["compression.type"] = "none"
+    if options.has("compression-codec"):
+        found["compression.type"] = options.value("compression-codec") or "gzip"
+    found.setdefault("client.id", "console-producer")
+    for option, config in CONFIGS.items():
+        if options.has(option) or config not in found:
+            found[config] = options.text(option)
+    return found
+
+
+class _Run:
+    """Lines in, records out, until the input ends."""
+
+    def __init__(self, options: Options, reader: LineReader, producer: Producer) -> None:
+        self._topic = options.text("topic")
+        self._is_sync = options.has("sync")
+        self._reader = reader
+        self._producer = producer
+        self._prompts = sys.stdin.isatty() and sys.stdout.isatty()
+        self._fault: Exception | None = None
+
+    def run(self) -> int:
+        if self._producer.transaction is not None:
+            raise ClientError("Cannot perform a 'send' before completing a call to initTransactions")
+        try:
+            self._copy()
+        finally:
+            self._producer.close()
+        return 0
+
+    def _copy(self) -> None:
+        lines = Lines()
+        descriptor = sys.stdin.fileno()
+        self._prompt()
+        while True:
+            self._wait_for_input(descriptor)
+            data = read_chunk(descriptor)
+            for line in lines.feed(data):
+                self._send(*self._reader.read(line))
+                self._prompt()
+            if not data:
+                return
+
+    def _prompt(self) -> None:
+        if self._prompts:
+            output.text(">")
+            output.flush()
+
+    def _wait_for_input(self, descriptor: int) -> None:
+        """Meanwhile batches that have lingered leave, and answers are taken."""
+        while True:
+            waiting = [descriptor, *self._producer.answers_from]
+            ready = readable(waiting, self._producer.linger_left_s())
+            if descriptor in ready:
+                return
+            self._producer.poll()
+
+    def _send(self, key: bytes | None, content: bytes | None, headers: Headers) -> None:
+        if self._is_sync:
+            self._producer.send(
+                self._topic, key, content, headers, timestamp_ms=times.now_ms(), done=self._keep_fault
+            )
+            self._producer.flush()
+            if self._fault is not None:
+                raise self._fault
+            return
+
+        def tell(problem: Exception | None) -> None:
+            if problem is not None:
+                _complain(self._topic, key, content, problem)
+
+        self._producer.send(self._topic, key, content, headers, timestamp_ms=times.now_ms(), done=tell)
+
+    def _keep_fault(self, problem: Exception | None) -> None:
+        self._fault = problem
+
+
+def _complain(topic: str, key: bytes | None, content: bytes | None, problem: Exception) -> None:
+    """A record that did not arrive; the others go on."""
+
+    def shown(data: bytes | None) -> str:
+        return "null" if data is None else f"{len(data)} bytes"
+
+    output.error(
+        f"ERROR Error when sending message to topic {topic} with key: {shown(key)}, value: {shown(content)} "
+        f"with error: {failures.described(problem)}"
+    )

@@ -1,0 +1,55 @@
+"""Properties files and key=value arguments of the tools: the configs of a Kafka client.
+
+Owns reading them and the refusal of what this client does not do: it speaks PLAINTEXT. A config that would
+change who can read along is refused, never passed over.
+"""
+
+from __future__ import annotations
+
+from pykafkad.net.client import ClientError, whole_number
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+
+def load(path: str) -> dict[str, str]:
+    """A .properties file; ClientError where Java's tool would fail to read it."""
+    from pykafkad import properties
+
+    try:
+        return properties.load(path)
+    except OSError as problem:
+        raise ClientError(f"{path} ({problem.strerror})") from problem
+    except properties.PropertiesError as problem:
+        raise ClientError(f"{path}: {problem}") from problem
+
+
+def pairs(arguments: Iterable[str]) -> dict[str, str]:
+    """key=value arguments; no value is an empty one."""
+    found = {}
+    for argument in arguments:
+        key, _, value = argument.partition("=")
+        found[key] = value
+    return found
+
+
+def check_security(configs: Mapping[str, str]) -> None:
+    protocol = configs.get("security.protocol", "PLAINTEXT")
+    if protocol.upper() != "PLAINTEXT":
+        raise ClientError(f"security.protocol={protocol}: this tool connects with PLAINTEXT only")
+
+
+def number(configs: Mapping[str, str], key: str, default: int) -> int:
+    return whole_number(key, configs[key]) if key in configs else default
+
+
+def boolean(configs: Mapping[str, str], key: str, default: bool) -> bool:
+    text = configs.get(key)
+    if text is None:
+        return default
+    if text.strip().lower() not in ("true", "false"):
+        raise ClientError(
+            f"Invalid value {text} for configuration {key}: Expected value to be either true or false"
+        )
+    return text.strip().lower() == "true"

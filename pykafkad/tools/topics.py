@@ -1,0 +1,383 @@
+"""`pykafkad topics`: what kafka-topics does."""
+
+from __future__ import annotations
+
+from pykafkad import errors, uuids
+from pykafkad.tools import admin, failures, output
+from pykafkad.tools.java import hash_order
+from pykafkad.tools.options import INTEGER, Option, OptionError, Options, Usage, flag, run, value
+from pykafkad.tools.topic_filter import TopicFilter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
+
+    from pykafkad.net.client import Cluster
+
+ABOUT = "This tool helps to create, delete, describe, or change a topic."
+ACTIONS = ("list", "describe", "create", "alter", "delete")
+REPORTS = (
+    "under-replicated-partitions",
+    "under-min-isr-partitions",
+    "at-min-isr-partitions",
+    "unavailable-partitions",
+)
+USE_CONFIGS = " (To alter topic configurations, the kafka-configs tool can be used.)"
+MAX_REPLICATION = 32767
+DEFAULT_CONFIG = 5  # where a config comes from: nobody set it
+
+OPTIONS: tuple[Option, ...] = (
+    value("bootstrap-server", "server to connect to", "REQUIRED: brokers to start from, HOST:PORT,…"),
+    value("command-config", "properties file", "Configs of the client."),
+    flag("list", "List the topics."),
+    flag("create", "Create a topic."),
+    flag("delete", "Delete topics."),
+    flag("alter", "Give topics more partitions. (Configs are changed with `configs`.)"),
+    flag("describe", "Show topics, their configs and where their partitions are."),
+    value("topic", "topic", "The topic; except for --create, a regular expression."),
+    value("topic-id", "topic-id", "The id of a topic to describe."),
+    value(
+        "config",
+        "name=value",
+        "A config of the new topic, with --create; may be given again. "
+        "`configs --describe --all --topic T` lists the names.",
+    ),
+    value("delete-config", "name", "No longer supported, as in Kafka since 4.0."),
+    value(
+        "partitions",
+        "# of partitions",
+        "How many partitions the topic has or, with --alter, will have in all. "
+        "More partitions change which one a key goes to.",
+        kind=INTEGER,
+    ),
+    value(
+        "replication-factor",
+        "replication factor",
+        "Replicas of each partition of a new topic; by default the cluster's.",
+        kind=INTEGER,
+    ),
+    value(
+        "replica-assignment",
+        "broker_id:broker_id,…",
+        "The brokers of each partition: a comma between partitions, a colon between replicas.",
+    ),
+    flag("under-replicated-partitions", "Describe only partitions with replicas that are behind."),
+    flag("unavailable-partitions", "Describe only partitions whose leader is not there."),
+    flag(
+        "under-min-isr-partitions", "Describe only partitions with fewer in-sync replicas than the minimum."
+    ),
+    flag("at-min-isr-partitions", "Describe only partitions with just the minimum of in-sync replicas."),
+    flag("topics-with-overrides", "Describe only topics that have configs of their own."),
+    flag("if-exists", "With --alter, --delete or --describe: a topic that is not there is no fault."),
+    flag("if-not-exists", "With --create: a topic that is there already is no fault."),
+    flag("exclude-internal", "List or describe without the internal topics."),
+    value(
+        "partition-size-limit-per-response",
+        "maximum number of partitions per response",
+        "How many partitions one answer may describe.",
+        kind=INTEGER,
+    ),
+)
+
+
+def main(arguments: Sequence[str]) -> int:
+    return run(OPTIONS, arguments, ABOUT, body, usage_for_faults=False)
+
+
+def body(options: Options) -> int:
+    _check(options)
+    cluster = admin.connect(options)
+    try:
+        for action, do in (
+            ("create", create),
+            ("alter", alter),
+            ("list", list_topics),
+            ("describe", describe),
+            ("delete", delete),
+        ):
+            if options.has(action):
+                do(cluster, options)
+        return 0
+    except (errors.KafkaError, OptionError, ValueError, OSError) as problem:
+        output.line(f"Error while executing topic command : {failures.message_of(problem)}")
+        return 1
+    finally:
+        cluster.close()
+
+
+def _check(options: Options) -> None:
+    if sum(options.has(action) for action in ACTIONS) != 1:
+        raise Usage(
+            "Command must include exactly one action: --list, --describe, --create, --alter or --delete"
+        )
+    if options.has("delete-config"):
+        output.error(
+            "delete-config option is no longer supported and deprecated since version 4.0. "
+            "The config will be fully removed in future releases."
+        )
+    if not options.has("bootstrap-server"):
+        raise ValueError("--bootstrap-server must be specified")
+    if options.has("describe") and options.has("if-exists"):
+        if not options.has_any(("topic", "topic-id")):
+            raise Usage("--topic or --topic-id is required to describe a topic")
+        if options.has("topic") and options.has("topic-id"):
+            output.line(
+                "Only topic id will be used when both --topic and --topic-id are specified and topicId is "
+                "not Uuid.ZERO_UUID"
+            )
+    if not options.has("list") and not options.has("describe"):
+        options.require("topic")
+    if options.has("alter"):
+        if options.has("bootstrap-server") and options.has("config"):
+            raise Usage(
+                'Option combination "[[bootstrap-server], [config]]" can\'t be used with option "[alter]"'
+                + USE_CONFIGS
+            )
+        options.require("partitions")
+    _check_pairs(options)
+
+
+def _check_pairs(options: Options) -> None:
+    """Which options are for which actions."""
+
+    def only(name: str, *actions: str, also_not: Sequence[str] = ()) -> None:
+        options.exclude(name, [*(other for other in ACTIONS if other not in actions), *also_not])
+
+    only("config", "alter", "create")
+    only("partitions", "alter", "create")
+    only("replication-factor", "create")
+    only("replica-assignment", "alter", "create")
+    if options.has("create"):
+        options.exclude("replica-assignment", ("partitions", "replication-factor"))
+    for report in REPORTS:
+        only(report, "describe", also_not=("topics-with-overrides",))
+    only("topics-with-overrides", "describe", also_not=REPORTS)
+    only("if-exists", "alter", "delete", "describe")
+    only("if-not-exists", "create")
+    only("exclude-internal", "list", "describe")
+
+
+# -- actions
+
+
+def create(cluster: Cluster, options: Options) -> None:
+    name = options.text("topic")
+    assignment, configs = _wanted(options)
+    if "." in name or "_" in name:
+        output.line(
+            "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore ('_') "
+            "could collide. To avoid issues it is best to use either, but not both."
+        )
+    partitions, replication_factor = options.number("partitions"), options.number("replication-factor")
+    if replication_factor is not None and not 1 <= replication_factor <= MAX_REPLICATION:
+        raise ValueError("The replication factor must be between 1 and 32767 inclusive")
+    if partitions is not None and partitions < 1:
+        raise ValueError("The partitions must be greater than 0")
+    try:
+        admin.create_topic(
+            cluster,
+            name,
+            partitions=partitions,
+            replication_factor=replication_factor,
+            assignment=assignment,
+            configs=configs,
+        )
+    except errors.KafkaError as problem:
+        if problem.code != errors.TOPIC_ALREADY_EXISTS or not options.has("if-not-exists"):
+            raise
+    else:
+        output.line(f"Created topic {name}.")
+
+
+def alter(cluster: Cluster, options: Options) -> None:
+    assignment, _ = _wanted(options)
+    count = options.integer("partitions")
+    names = _matching(cluster, options)
+    if not names:
+        return
+    wanted: dict[str, tuple[int, list[list[int]] | None]] = {}
+    for name, topic in admin.described(admin.describe_topics(cluster, names)).items():
+        places = list(assignment.values())[len(topic.partitions) :] if assignment else None
+        wanted[name] = (count, places)
+    admin.create_partitions(cluster, wanted)
+
+
+def list_topics(cluster: Cluster, options: Options) -> None:
+    output.line("\n".join(_names(cluster, options)))
+
+
+def delete(cluster: Cluster, options: Options) -> None:
+    names = _matching(cluster, options)
+    if names:
+        admin.delete_topics(cluster, names)
+
+
+def _names(cluster: Cluster, options: Options) -> list[str]:
+    """The topics that --topic and --exclude-internal leave."""
+    expression = options.value("topic")
+    chosen = TopicFilter(".*" if expression is None else expression)
+    exclude = options.has("exclude-internal")
+    names = sorted(topic.name for topic in admin.list_topics(cluster))
+    return [name for name in names if chosen.allows(name, exclude)]
+
+
+def _matching(cluster: Cluster, options: Options) -> list[str]:
+    """The same, and there must be some if --topic names one."""
+    names = _names(cluster, options)
+    if options.value("topic") and not names and not options.has("if-exists"):
+        raise ValueError(f"Topic '{options.value('topic')}' does not exist as expected")
+    return names
+
+
+def _wanted(options: Options) -> tuple[dict[int, list[int]], dict[str, str]]:
+    """--replica-assignment and --config, read and checked."""
+    from pykafkad.config import ConfigError, validate_topic_config
+
+    text = options.value("replica-assignment") or ""
+    assignment = parse_assignment(text) if text else {}
+    configs = {}
+    for pair in options.values("config"):
+        parts = [part.strip() for part in pair.split("=")]
+        while parts and not parts[-1]:
+            parts.pop()
+        if len(parts) != 2:
+            raise ValueError(
+                "requirement failed: Invalid topic config: all configs to be added must be in the format "
+                '"key=val".'
+            )
+        configs[parts[0]] = parts[1]
+    for key, text in configs.items():
+        try:
+            validate_topic_config(key, text)
+        except ConfigError as problem:
+            raise ValueError(str(problem)) from problem
+    return assignment, configs
+
+
+def parse_assignment(text: str) -> dict[int, list[int]]:
+    """`1:2,2:3`: the brokers of each partition."""
+    found: dict[int, list[int]] = {}
+    for index, entry in enumerate(text.split(",")):
+        brokers = []
+        for part in entry.split(":"):
+            try:
+                brokers.append(int(part))
+            except ValueError:
+                raise ValueError(f'For input string: "{part.strip()}"') from None
+        twice = sorted({broker for broker in brokers if brokers.count(broker) > 1})
+        if twice:
+            raise ValueError(
+                "Partition replica lists may not contain duplicate entries: " + ",".join(map(str, twice))
+            )
+        found[index] = brokers
+        if len(brokers) != len(found[0]):
+            raise ValueError(f"Partition {index} has different replication factor: {brokers}")
+    return found
+
+
+# -- describing
+
+
+def describe(cluster: Cluster, options: Options) -> None:
+    topics = _to_describe(cluster, options)
+    names = [topic.name for topic in topics]
+    configs = admin.describe_configs(cluster, [(admin.TOPIC, name) for name in names]) if names else {}
+    cluster.describe_cluster()
+    partitions = [(topic.name, row.index) for topic in topics for row in topic.partitions]
+    moves = admin.list_reassignments(cluster, partitions) if partitions else {}
+    for topic in topics:
+        _describe_one(cluster, options, topic, configs[admin.TOPIC, topic.name], moves)
+
+
+def _to_describe(cluster: Cluster, options: Options) -> list[admin.TopicDescription]:
+    text = options.value("topic-id")
+    if text is not None and uuids.from_text(text) != uuids.ZERO:
+        topic_id = uuids.from_text(text)
+        exclude = options.has("exclude-internal")
+        known = {topic.id for topic in admin.list_topics(cluster) if not (exclude and topic.is_internal)}
+        if topic_id in known:
+            return [admin.describe_topic_id(cluster, topic_id)]
+        if not options.has("if-exists"):
+            raise ValueError(f"TopicId '{text}' does not exist as expected")
+        return []
+    names = _matching(cluster, options)
+    limit = options.number("partition-size-limit-per-response") or admin.PARTITIONS_IN_ANSWER
+    found = admin.described(admin.describe_topics(cluster, names, at_a_time=limit))
+    count = len(names)  # the admin client has them in a map, a copy of that, and another map
+    copied = hash_order(hash_order(names, capacity=count), capacity=count * 4 // 3 + 1)
+    return [found[name] for name in hash_order(copied, capacity=count)]
+
+
+def _describe_one(
+    cluster: Cluster,
+    options: Options,
+    topic: admin.TopicDescription,
+    configs: list[Any],
+    moves: dict[admin.Partition, Any],
+) -> None:
+    own = [entry for entry in configs if entry.config_source != DEFAULT_CONFIG]
+    reports = [report for report in REPORTS if options.has(report)]
+    if not reports and (own or not options.has("topics-with-overrides")):
+        _print_topic(topic, own, moves)
+    if options.has("topics-with-overrides"):
+        return
+    minimum = next((int(entry.value) for entry in configs if entry.name == "min.insync.replicas"), 1)
+    for row in topic.partitions:
+        move = moves.get((topic.name, row.index))
+        faults = {
+            "under-replicated-partitions": _replication_factor(row, move) > len(row.isr),
+            "under-min-isr-partitions": row.leader is None or len(row.isr) < minimum,
+            "at-min-isr-partitions": len(row.isr) == minimum,
+            "unavailable-partitions": row.leader is None or row.leader not in cluster.brokers,
+        }
+        if not reports or any(faults[report] for report in reports):
+            _print_partition(topic.name, row, move)
+
+
+def _replication_factor(row: admin.PartitionDescription, move: Any) -> int:
+    if move is not None and set(row.replicas) & {*move.removing_replicas, *move.adding_replicas}:
+        return len(move.replicas) - len(move.adding_replicas)
+    return len(row.replicas)
+
+
+def _print_topic(topic: admin.TopicDescription, own: list[Any], moves: dict[admin.Partition, Any]) -> None:
+    first = topic.partitions[0]
+    fields = [f"Topic: {topic.name}"]
+    if topic.id != uuids.ZERO:
+        fields.append(f"TopicId: {uuids.to_text(topic.id)}")
+    fields += [
+        f"PartitionCount: {len(topic.partitions)}",
+        f"ReplicationFactor: {_replication_factor(first, moves.get((topic.name, first.index)))}",
+        "Configs: " + ",".join(f"{entry.name}={shown(entry.value)}" for entry in own),
+    ]
+    output.line("\t".join(fields))
+
+
+def _print_partition(name: str, row: admin.PartitionDescription, move: Any) -> None:
+    fields = [
+        f"\tTopic: {name}",
+        f"Partition: {row.index}",
+        f"Leader: {'none' if row.leader is None else row.leader}",
+        f"Replicas: {_joined(row.replicas)}",
+        f"Isr: {_joined(row.isr)}",
+    ]
+    if move is not None:
+        fields += [
+            f"Adding Replicas: {_joined(move.adding_replicas)}",
+            f"Removing Replicas: {_joined(move.removing_replicas)}",
+        ]
+    fields += [
+        f"Elr: {'N/A' if row.eligible is None else _joined(row.eligible)}",
+        f"LastKnownElr: {'N/A' if row.last_known is None else _joined(row.last_known)}",
+    ]
+    output.line("\t".join(fields))
+
+
+def _joined(ids: list[int]) -> str:
+    return ",".join(map(str, ids))
+
+
+def shown(text: str | None) -> str:
+    """A value as Java prints it."""
+    return "null" if text is None else text
