@@ -2,6 +2,7 @@
 # run      serve; ARGS="--port 0 --ephemeral"
 # test     all of: check, unit, net, simulation, golden, bench's smoke, compat, differential, asan (short)
 # check    style, types, layers, formats, generated files; changes nothing (format: changes them)
+# suites   other people's test suites against a broker of ours
 # bench    the same work on pykafkad and on Apache Kafka, side by side; BENCH_ARGS=
 # asan     golden data and ASAN_SECONDS of mutated input under the address and undefined-behaviour sanitizers
 # tox      unit tests of the installed package on the newest Python that is here; TOX_ARGS="-e py311,py312,py313"
@@ -28,7 +29,7 @@ EXT_SOURCES := $(wildcard ext/*.pyx ext/*.pxi ext/*.pxd ext/c/*.c ext/c/*.h)
 C_SOURCES := $(wildcard ext/c/*.c ext/c/*.h bench/*.c)
 STYLED := pykafkad tests compat_tests bench protocol tools setup.py conftest.py
 
-.PHONY: build run test check format unit compat bench bench-smoke asan tox clean
+.PHONY: build run test check format unit compat suites bench bench-smoke asan tox clean
 
 build: $(VENV)/.installed $(VENV)/.compiled
 
@@ -83,8 +84,13 @@ unit: build $(VENV)/.check
 # One directory a run, so that no two JVMs are up at a time.
 compat: build $(VENV)/.check
 	$(PYTEST) compat_tests/clients
+	$(PYTEST) compat_tests/groups
+	$(PYTEST) compat_tests/tools
 	$(PYTEST) compat_tests/differential
 	$(PYTEST) compat_tests/spark
+
+suites: build $(VENV)/.check
+	$(BIN)/python -m compat_tests.suites kafka-python
 
 bench: build $(VENV)/.check
 	$(BIN)/python -m bench $(BENCH_ARGS)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,30 +14,42 @@ LOG_LINES_SHOWN = 40
 _running: list[Any] = []  # the broker whose log a failure shows
 
 
+def _chosen(config: Mapping[str, str]) -> Any:
+    chosen = os.environ.get("BROKER", "pykafkad")
+    if chosen == "pykafkad":
+        from compat_tests.reference import free_ports
+        from pykafkad.testing import Broker
+
+        # Not an ephemeral port: while the broker is away, a client that tries to connect could be given it as its own.
+        return Broker(config=config, port=free_ports())
+    if chosen != "kafka":
+        raise pytest.UsageError(f"BROKER={chosen}: pykafkad or kafka")
+    from compat_tests.reference import ReferenceKafka, missing
+
+    if lack := missing():
+        pytest.skip(lack)
+    return ReferenceKafka(config=dict(config))
+
+
+@contextmanager
+def running_broker(config: Mapping[str, str]) -> Iterator[Any]:
+    """The broker that the environment chooses: bootstrap_servers, stop(), kill(), start(). A failure shows its log."""
+    with _chosen(config) as broker:
+        _running.append(broker)
+        try:
+            yield broker
+        finally:
+            _running.remove(broker)
+
+
 @pytest.fixture(scope="session")
 def bootstrap() -> Iterator[str]:
     """HOST:PORT of the broker under test."""
-    chosen = os.environ.get("BROKER", "pykafkad")
     if given := os.environ.get("BOOTSTRAP"):
         yield given
-    elif chosen == "pykafkad":
-        from pykafkad.testing import Broker
-
-        with Broker() as broker:
-            _running.append(broker)
-            yield broker.bootstrap_servers
-            _running.remove(broker)
-    elif chosen == "kafka":
-        from compat_tests.reference import ReferenceKafka, missing
-
-        if lack := missing():
-            pytest.skip(lack)
-        with ReferenceKafka() as kafka:
-            _running.append(kafka)
-            yield kafka.bootstrap_servers
-            _running.remove(kafka)
-    else:
-        raise pytest.UsageError(f"BROKER={chosen}: pykafkad or kafka")
+        return
+    with running_broker({}) as broker:
+        yield broker.bootstrap_servers
 
 
 @pytest.fixture

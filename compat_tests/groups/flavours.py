@@ -1,0 +1,70 @@
+"""The clients under test, each in each protocol that it speaks, and what each can express.
+
+What a client cannot do is a flag here: the tests about it are not made for that client.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from compat_tests import needs
+
+QUICK_JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+
+
+@dataclass(frozen=True)
+class Flavour:
+    client: str
+    command: Callable[[], list[str]]
+    protocol: str = "classic"
+    assignor: str = "range"
+    cooperative: str | None = None  # the assignor that moves only what has to move
+    static: bool = True  # has group.instance.id
+    seeks: bool = True
+    pauses: bool = True  # one partition
+
+    @property
+    def name(self) -> str:
+        return f"{self.client}-{self.protocol}"
+
+
+def _python(module: str) -> Callable[[], list[str]]:
+    return lambda: [sys.executable, "-m", f"compat_tests.groups.drivers.{module}"]
+
+
+def _java() -> list[str]:
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return ["java", *QUICK_JVM, quiet, "-cp", needs.classes("java"), "pykafkad.Member"]
+
+
+def _go(client: str) -> Callable[[], list[str]]:
+    return lambda: [str(needs.go_program()), client]
+
+
+def _node(client: str) -> Callable[[], list[str]]:
+    return lambda: ["node", str(needs.node_project() / f"{client}.js")]
+
+
+def _consumer(client: str, command: Callable[[], list[str]], **more: bool) -> Flavour:
+    return Flavour(client, command, protocol="consumer", assignor="uniform", cooperative="uniform", **more)
+
+
+FLAVOURS = (
+    Flavour("kafka-python", _python("kafka_python"), cooperative="cooperative-sticky"),
+    Flavour("confluent-kafka", _python("confluent"), cooperative="cooperative-sticky"),
+    _consumer("confluent-kafka", _python("confluent")),
+    Flavour("aiokafka", _python("aio")),
+    Flavour("java", _java, cooperative="cooperative-sticky"),
+    _consumer("java", _java),
+    Flavour("franz-go", _go("franz"), cooperative="cooperative-sticky"),
+    # Its leave of a static member (1.22.2) does not name the instance, which Kafka refuses: the place stays taken.
+    _consumer("franz-go", _go("franz"), static=False),
+    Flavour("sarama", _go("sarama"), seeks=False),
+    Flavour("kafka-go", _go("segmentio"), static=False, pauses=False),
+    Flavour("kafkajs", _node("kafkajs"), assignor="RoundRobinAssigner", static=False),
+    Flavour("platformatic", _node("platformatic"), assignor="roundrobin", seeks=False, pauses=False),
+    _consumer("platformatic", _node("platformatic"), seeks=False, pauses=False),
+)
+BY_NAME = {flavour.name: flavour for flavour in FLAVOURS}
