@@ -21,7 +21,10 @@ class Flavour:
     protocol: str = "classic"
     assignor: str = "range"
     cooperative: str | None = None  # the assignor that moves only what has to move
-    static: bool = True  # has group.instance.id
+    static: tuple[str, ...] = (
+        "leaves",
+        "crashes",
+    )  # how a member with group.instance.id may end, to return unnoticed
     seeks: bool = True
     pauses: bool = True  # one partition
 
@@ -47,8 +50,17 @@ def _node(client: str) -> Callable[[], list[str]]:
     return lambda: ["node", str(needs.node_project() / f"{client}.js")]
 
 
-def _consumer(client: str, command: Callable[[], list[str]], **more: bool) -> Flavour:
-    return Flavour(client, command, protocol="consumer", assignor="uniform", cooperative="uniform", **more)
+def _consumer(
+    client: str,
+    command: Callable[[], list[str]],
+    *,
+    static: tuple[str, ...] = (
+        "leaves",
+    ),  # the place of one that crashed is given to nobody before its session ends
+    seeks: bool = True,
+    pauses: bool = True,
+) -> Flavour:
+    return Flavour(client, command, "consumer", "uniform", "uniform", static, seeks, pauses)
 
 
 FLAVOURS = (
@@ -60,11 +72,19 @@ FLAVOURS = (
     _consumer("java", _java),
     Flavour("franz-go", _go("franz"), cooperative="cooperative-sticky"),
     # Its leave of a static member (1.22.2) does not name the instance, which Kafka refuses: the place stays taken.
-    _consumer("franz-go", _go("franz"), static=False),
+    _consumer("franz-go", _go("franz"), static=()),
     Flavour("sarama", _go("sarama"), seeks=False),
-    Flavour("kafka-go", _go("segmentio"), static=False, pauses=False),
-    Flavour("kafkajs", _node("kafkajs"), assignor="RoundRobinAssigner", static=False),
-    Flavour("platformatic", _node("platformatic"), assignor="roundrobin", seeks=False, pauses=False),
-    _consumer("platformatic", _node("platformatic"), seeks=False, pauses=False),
+    Flavour("kafka-go", _go("segmentio"), static=(), pauses=False),
+    Flavour("kafkajs", _node("kafkajs"), assignor="RoundRobinAssigner", static=()),
+    # Its leave is one for good, of static members too.
+    Flavour(
+        "platformatic",
+        _node("platformatic"),
+        assignor="roundrobin",
+        static=("crashes",),
+        seeks=False,
+        pauses=False,
+    ),
+    _consumer("platformatic", _node("platformatic"), static=(), seeks=False, pauses=False),
 )
 BY_NAME = {flavour.name: flavour for flavour in FLAVOURS}

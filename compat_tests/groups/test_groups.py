@@ -70,18 +70,10 @@ def test_a_cooperative_member_keeps_what_it_keeps(flavour: Flavour, stage: Stage
     stage.delivered(stage.produce(partitions), members)
 
 
-def restarts() -> list[object]:
-    """In the consumer protocol a broker gives away no member's place before it has left or its session is over."""
-    return [
-        pytest.param(one, end, id=f"{one.name}-{end}")
-        for one in FLAVOURS
-        if one.static
-        for end in ("leaves", "crashes")
-        if end == "leaves" or one.protocol == "classic"
-    ]
+RESTARTS = [pytest.param(one, end, id=f"{one.name}-{end}") for one in FLAVOURS for end in one.static]
 
 
-@pytest.mark.parametrize(("flavour", "end"), restarts())
+@pytest.mark.parametrize(("flavour", "end"), RESTARTS)
 def test_a_static_member_that_returns_in_time_disturbs_nobody(
     flavour: Flavour, end: str, stage: Stage
 ) -> None:

@@ -18,6 +18,7 @@ import os
 import queue
 import sys
 import threading
+import time
 from collections.abc import Iterable
 from typing import Protocol
 
@@ -120,9 +121,9 @@ def serve(client: Client) -> None:
         except queue.Empty:
             try:
                 client.poll()
-            except Exception as error:
+            except Exception as error:  # an application would go on, too
                 say("fatal", repr(error).replace("\n", " "))
-                raise
+                time.sleep(POLL_SECONDS)
             continue
         if words == ["leave"]:
             client.leave()
