@@ -17,11 +17,9 @@ _running: list[Any] = []  # the broker whose log a failure shows
 def _chosen(config: Mapping[str, str]) -> Any:
     chosen = os.environ.get("BROKER", "pykafkad")
     if chosen == "pykafkad":
-        from compat_tests.reference import free_ports
         from pykafkad.testing import Broker
 
-        # Not an ephemeral port: while the broker is away, a client that tries to connect could be given it as its own.
-        return Broker(config=config, port=free_ports())
+        return Broker(config=config)
     if chosen != "kafka":
         raise pytest.UsageError(f"BROKER={chosen}: pykafkad or kafka")
     from compat_tests.reference import ReferenceKafka, missing

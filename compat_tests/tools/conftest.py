@@ -1,4 +1,4 @@
-"""One pykafkad, one Kafka and one JVM with all tools, for the whole session."""
+"""One pykafkad, one Kafka to compare it with, and one JVM with all tools, for the whole session."""
 
 from __future__ import annotations
 
@@ -41,14 +41,23 @@ def pykafkad() -> Iterator[Side]:
 
 
 @pytest.fixture(scope="session")
-def both() -> Iterator[Both]:
-    why = missing()
-    if why:
+def toolbox() -> Iterator[Toolbox]:
+    if why := missing():
         pytest.skip(f"NOT COMPARED WITH KAFKA: {why}")
-    ours = kafka if os.environ.get("TWIN") else pykafkad
     toolbox = Toolbox()
-    try:
-        with ours() as our_side, kafka() as their_side:
-            yield Both(toolbox, our_side, their_side)
-    finally:
-        toolbox.close()
+    yield toolbox
+    toolbox.close()
+
+
+@pytest.fixture(scope="session")
+def both(toolbox: Toolbox) -> Iterator[Both]:
+    ours = kafka if os.environ.get("TWIN") else pykafkad
+    with ours() as our_side, kafka() as their_side:
+        yield Both(toolbox, our_side, their_side)
+
+
+@pytest.fixture(scope="module")
+def reference(toolbox: Toolbox) -> Iterator[Side]:
+    """A Kafka that only one module's tests change."""
+    with kafka() as side:
+        yield side

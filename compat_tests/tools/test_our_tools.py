@@ -11,12 +11,11 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from compat_tests.tools.both import Both
+from compat_tests.tools.both import Side
 from compat_tests.tools.toolbox import Printed, Toolbox, run_alone
 
 STOCK = {
@@ -90,8 +89,8 @@ def sentence(err: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def twins(both: Both) -> Iterator[Twins]:
-    twins = Twins(both.toolbox, both.theirs.bootstrap)
+def twins(toolbox: Toolbox, reference: Side) -> Twins:
+    twins = Twins(toolbox, reference.bootstrap)
     for name, partitions in (("read", "1"), ("spread", "3"), ("t1", "1"), ("t2", "2"), ("t5", "1")):
         done = twins.ours("topics", "--create", "--topic", name, "--partitions", partitions)
         assert done.code == 0, done.err
@@ -100,9 +99,7 @@ def twins(both: Both) -> Iterator[Twins]:
     pairs = [word for pair in properties for word in ("--reader-property", pair)]
     assert twins.ours("produce", "--topic", "read", *pairs, stdin=lines).code == 0
     assert twins.ours("produce", "--topic", "read", "--compression-codec", "lz4", stdin="packed\n").code == 0
-    yield twins
-    for name in ("read", "spread", "t1", "t2", "t5"):
-        twins.ours("topics", "--delete", "--topic", name, "--if-exists")
+    return twins
 
 
 TOPICS = [
@@ -436,9 +433,9 @@ def wait_for_members(twins: Twins, group: str, count: int) -> None:
 # -- files and figures
 
 
-def test_dump_log(twins: Twins, both: Both) -> None:
+def test_dump_log(twins: Twins, reference: Side) -> None:
     """The broker's own files, as it writes them."""
-    data = Path(both.theirs.data)
+    data = Path(reference.data)
     read = data / "read-0" / "00000000000000000000"
     for suffix in (".log", ".index", ".timeindex"):
         for how in (

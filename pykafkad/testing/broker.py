@@ -23,10 +23,12 @@ from types import TracebackType
 from typing import Any
 
 from pykafkad.testing.client import Client
+from pykafkad.testing.ports import lasting_port
 
 READY = "pykafkad ready: bootstrap.servers="
 START_SECONDS = 30.0
 STOP_SECONDS = 30.0
+PORTS_TRIED = 5
 LOG_LINES_SHOWN = 50
 CREATE_TOPICS_VERSION = 7
 
@@ -42,7 +44,8 @@ class Broker:
 
     `config` are broker configs (server.properties keys). `data` is a directory to keep; without it the data
     is in a temporary one, which survives kill() and restart() but not close(). KAFKA_ variables of the
-    environment do not reach the broker, so that a test means the same everywhere.
+    environment do not reach the broker, so that a test means the same everywhere. Without a port it takes
+    a free one and keeps it over restarts.
     """
 
     def __init__(
@@ -107,6 +110,25 @@ class Broker:
         """Start the process, wait for its ready line, create the topics that are not there yet."""
         if self.running:
             raise BrokerError("the broker is running")
+        if self.port:
+            self._start()
+        else:
+            self._start_somewhere()
+        if self.topics:
+            self._create_topics(self.topics, existing=True)
+
+    def _start_somewhere(self) -> None:
+        """On a port of ours to choose; another process may take it just before the broker does."""
+        for left in reversed(range(PORTS_TRIED)):
+            self.port = lasting_port(self.host)
+            try:
+                return self._start()
+            except BrokerError as error:
+                self.port = 0
+                if not left or "Address already in use" not in str(error):
+                    raise
+
+    def _start(self) -> None:
         with open(self.log_path, "ab") as log:
             self._process = subprocess.Popen(
                 self._command(),
@@ -117,8 +139,6 @@ class Broker:
                 start_new_session=True,  # a Ctrl-C on the terminal is the test run's business
             )
         self.host, self.port = self._wait_until_ready()
-        if self.topics:
-            self._create_topics(self.topics, existing=True)
 
     def _command(self) -> list[str]:
         command = [sys.executable, "-m", "pykafkad", "start", "--host", self.host, "--port", str(self.port)]
