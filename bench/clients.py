@@ -15,7 +15,7 @@ import time
 import uuid
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 
 from bench.sides import cpu_seconds
 
@@ -104,11 +104,23 @@ def subscribe(protocol: str, port: int, topic: str, count: int) -> dict[str, flo
     return {"p50_ms": statistics.median(times[1:]) * 1e3}
 
 
+def _commit_start(consumer: Consumer, topic: str) -> None:
+    """Of a new __consumer_offsets Kafka loads the partitions first, and librdkafka does not ask again."""
+    deadline = time.monotonic() + IDLE_SECONDS
+    while True:
+        try:
+            consumer.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
+            break
+        except KafkaException as error:
+            if time.monotonic() > deadline or error.args[0].code() != KafkaError.COORDINATOR_LOAD_IN_PROGRESS:
+                raise
+            time.sleep(0.05)
+    consumer.close()
+
+
 def _first_record(protocol: str, port: int, topic: str) -> float:
     config = {"bootstrap.servers": f"127.0.0.1:{port}", "group.id": f"bench-{uuid.uuid4()}"}
-    before = Consumer(config)
-    before.commit(offsets=[TopicPartition(topic, 0, 0)], asynchronous=False)
-    before.close()
+    _commit_start(Consumer(config), topic)
     client = Consumer({**config, "group.protocol": protocol})
     client.list_topics(topic, timeout=IDLE_SECONDS)
     began = time.perf_counter()

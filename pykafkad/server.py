@@ -65,6 +65,8 @@ class ConnectionState:
 class Broker:
     """Everything a handler may need. One a process; all of it belongs to the loop."""
 
+    pass_ms = 0  # the wall clock as the pass has read it; 0: not yet
+
     def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
         self.config = config
         self.clock = clock or Clock()
@@ -190,7 +192,13 @@ class Broker:
         self.reactor.run()
         return self.exit_code
 
+    def read_pass_ms(self) -> int:
+        """One look at the clock serves all appends of a pass."""
+        self.pass_ms = self.clock.now_ms()
+        return self.pass_ms
+
     def _on_pass_end(self) -> None:
+        self.pass_ms = 0
         appends = self.appends
         if self.groups.dirty:
             self.groups.flush()

@@ -102,7 +102,7 @@ def produce(broker: Broker, topic: str | None, item: Any, acks: int, context: Co
         check_produce(data, context.version)
         check(partition, acks, context)
         start = partition.log_start_offset
-        appended = partition.append(data, broker.clock.now_ms())
+        appended = partition.append(data, broker.pass_ms or broker.read_pass_ms())
     except KafkaError as error:
         return refused(index, error, start)
     answer = PartitionResponse(
