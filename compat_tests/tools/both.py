@@ -146,7 +146,7 @@ def wrong(asked: str, ours: Said, theirs: Said, exits: int | None, has: str) -> 
 
 
 def differences(ours: Said, theirs: Said) -> str:
-    """A diff of the two, without the lines that only Kafka may have for now; empty where they are alike."""
+    """A diff of the two, without the lines that only Kafka may have (meant.LATER); empty where they are alike."""
     found = [] if ours.code == theirs.code else [f"exit code: ours {ours.code}, Kafka's {theirs.code}"]
     for name, mine, other in (("out", ours.out, theirs.out), ("err", ours.err, theirs.err)):
         other = [line for line in other if line in mine or not meant.is_later(line)]

@@ -56,17 +56,6 @@ REMEMBERED_GROUPS = 20_000  # whose shard is known without hashing
 EXPIRED_A_TURN = 500  # groups looked at for expiry before the loop serves others
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
-# What the log says, as clients of a coordinator know it.
-TRANSLATED = {
-    errors.UNKNOWN_TOPIC_OR_PARTITION: errors.COORDINATOR_NOT_AVAILABLE,
-    errors.NOT_ENOUGH_REPLICAS: errors.COORDINATOR_NOT_AVAILABLE,
-    errors.REQUEST_TIMED_OUT: errors.COORDINATOR_NOT_AVAILABLE,
-    errors.NOT_LEADER_OR_FOLLOWER: errors.NOT_COORDINATOR,
-    errors.KAFKA_STORAGE_ERROR: errors.NOT_COORDINATOR,
-    errors.MESSAGE_TOO_LARGE: errors.UNKNOWN_SERVER_ERROR,
-    errors.RECORD_LIST_TOO_LARGE: errors.UNKNOWN_SERVER_ERROR,
-}
-
 log = logger("groups")
 
 
@@ -353,8 +342,10 @@ def typed_group_configs(texts: Mapping[str, str]) -> dict[str, Any]:
 
 
 def translated(error: KafkaError) -> KafkaError:
-    code = TRANSLATED.get(error.code)
-    return error if code is None else KafkaError(code)
+    from pykafkad.pure.groups.refusals import told_as
+
+    code = told_as(error.code)
+    return error if code == error.code else KafkaError(code)
 
 
 def partition_for(group_id: str, partitions: int) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from pykafkad import messages, uuids
+from pykafkad.cluster import metadata_records
 from pykafkad.hot.wire import WireError
 from pykafkad.net.client import ClientError
 from pykafkad.tools import message_json
@@ -53,41 +54,12 @@ GROUP_METADATA = 2
 TRANSACTION_RECORDS = {0: "TransactionLog"}
 SHARE_RECORDS = {0: "ShareSnapshot", 1: "ShareUpdate"}
 
-METADATA_RECORDS = {
-    0: "RegisterBrokerRecord",
-    1: "UnregisterBrokerRecord",
-    2: "TopicRecord",
-    3: "PartitionRecord",
-    4: "ConfigRecord",
-    5: "PartitionChangeRecord",
-    6: "AccessControlEntryRecord",
-    7: "FenceBrokerRecord",
-    8: "UnfenceBrokerRecord",
-    9: "RemoveTopicRecord",
-    10: "DelegationTokenRecord",
-    11: "UserScramCredentialRecord",
-    12: "FeatureLevelRecord",
-    14: "ClientQuotaRecord",
-    15: "ProducerIdsRecord",
-    17: "BrokerRegistrationChangeRecord",
-    18: "RemoveAccessControlEntryRecord",
-    20: "NoOpRecord",
-    21: "ZkMigrationStateRecord",
-    22: "RemoveUserScramCredentialRecord",
-    23: "BeginTransactionRecord",
-    24: "EndTransactionRecord",
-    25: "AbortTransactionRecord",
-    26: "RemoveDelegationTokenRecord",
-    27: "RegisterControllerRecord",
-    28: "ClearElrRecord",
-}
 REMOTE_RECORDS = {
     0: "RemoteLogSegmentMetadataRecord",
     1: "RemoteLogSegmentMetadataUpdateRecord",
     2: "RemotePartitionDeleteMetadataRecord",
     3: "RemoteLogSegmentMetadataSnapshotRecord",
 }
-FRAME_VERSION = 1
 SEGMENT_STATES = (
     "COPY_SEGMENT_STARTED",
     "COPY_SEGMENT_FINISHED",
@@ -279,7 +251,7 @@ def framed(names: dict[int, str], data: bytes) -> tuple[str, int, Any]:
             "Could not deserialize metadata record with frame version 0. Note that upgrades from the preview "
             "release of KRaft in 2.8 to newer versions are not supported."
         )
-    if frame_version != FRAME_VERSION:
+    if frame_version != metadata_records.FRAME_VERSION:
         raise ValueError(
             f"Could not deserialize metadata record due to unknown frame version {frame_version}(only frame "
             "version 1 is supported)"
@@ -301,7 +273,7 @@ def framed(names: dict[int, str], data: bytes) -> tuple[str, int, Any]:
 
 def metadata_decoder(record: Record) -> tuple[str | None, str | None]:
     try:
-        name, version, message = framed(METADATA_RECORDS, record.value or b"")
+        name, version, message = framed(metadata_records.NAMES, record.value or b"")
     except ValueError as problem:
         return None, f"Error at {record.offset}, skipping. {problem}"
     data = message_json.to_value(message, version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import struct
 import tarfile
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pykafkad import messages, tools, uuids
+from pykafkad.cluster import metadata_records
 from pykafkad.hot import records
 from pykafkad.tools import dump_decoders
 
@@ -211,3 +213,14 @@ def test_remote_storage_records() -> None:
         "segmentSizeInBytes=100, customMetadata=Optional[CustomMetadata{3 bytes}], state=COPY_SEGMENT_FINISHED, "
         "txnIdxEmpty=false}"
     )
+
+
+def test_every_metadata_record_is_shown_under_its_own_name() -> None:
+    for name in metadata_records.NAMES.values():
+        message = getattr(messages, name)()
+        value = metadata_records.encode(message, message.min_version)
+        (record,) = records.read(records.build([(None, value, [], 0)]))
+        _, shown = dump_decoders.metadata_decoder(record)
+        assert shown is not None
+        constant = re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
+        assert json.loads(shown)["type"] == constant, shown

@@ -17,7 +17,7 @@ from pykafkad.messages import DescribeGroupsResponse, HeartbeatResponse
 from pykafkad.pure.groups.classic_answers import leave_answer, left, sync_answer
 from pykafkad.pure.groups.classic_join import Joining, client_reason
 from pykafkad.pure.groups.classic_member import Member
-from pykafkad.pure.groups.classic_rebalance import COMPLETING, EMPTY, PREPARING, STABLE, told_as
+from pykafkad.pure.groups.classic_rebalance import COMPLETING, EMPTY, PREPARING, STABLE
 from pykafkad.pure.groups.classic_records import (
     CONSUMER_PROTOCOL,
     NO_TIME,
@@ -27,6 +27,7 @@ from pykafkad.pure.groups.classic_records import (
     tombstone,
 )
 from pykafkad.pure.groups.effects import Caller, CheckPartition, Effects, Record, answered
+from pykafkad.pure.groups.refusals import told_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -24,10 +24,10 @@ from pykafkad.pure.groups.classic_rebalance import (
     SESSION,
     STABLE,
     Generations,
-    told_as,
 )
 from pykafkad.pure.groups.classic_records import metadata_record
 from pykafkad.pure.groups.effects import Caller, Effects
+from pykafkad.pure.groups.refusals import told_as
 
 # versions of JoinGroup
 REBALANCE_TIMEOUT_SINCE = 1

@@ -41,18 +41,6 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 # A rebalance that nobody joined is looked at again after the rebalance timeout; that may be told as 0.
 MIN_RETRY_MS = 10
 
-# How the log's refusal is told to a client; other codes are told as they are.
-TOLD_AS = {
-    errors.UNKNOWN_TOPIC_OR_PARTITION: errors.COORDINATOR_NOT_AVAILABLE,
-    errors.NOT_ENOUGH_REPLICAS: errors.COORDINATOR_NOT_AVAILABLE,
-    errors.REQUEST_TIMED_OUT: errors.COORDINATOR_NOT_AVAILABLE,
-    errors.NOT_LEADER_OR_FOLLOWER: errors.NOT_COORDINATOR,
-    errors.KAFKA_STORAGE_ERROR: errors.NOT_COORDINATOR,
-    errors.MESSAGE_TOO_LARGE: errors.UNKNOWN_SERVER_ERROR,
-    errors.RECORD_LIST_TOO_LARGE: errors.UNKNOWN_SERVER_ERROR,
-    errors.INVALID_FETCH_SIZE: errors.UNKNOWN_SERVER_ERROR,
-}
-
 
 class Generations:
     __slots__ = (
@@ -341,7 +329,3 @@ class Generations:
             response = sync_answer(member.assignment, self.protocol_type, self.protocol_name)
         effects.reply(member.sync_caller, response)
         member.sync_caller = None
-
-
-def told_as(error_code: int) -> int:
-    return TOLD_AS.get(error_code, error_code)
