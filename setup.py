@@ -15,7 +15,7 @@ from setuptools import Extension, setup
 DOORS = {
     "wire": ["wire_out.c"],
     "records": ["crc32c.c", "batch.c", "batch_records.c", "batch_sink.c"],
-    "segment": ["crc32c.c", "segment.c"],
+    "segment": ["crc32c.c", "segment.c", "segment_check.c"],
     "index": ["index.c"],
     "reactor": ["reactor_frames.c", "reactor_send.c", "reactor_timers.c", "reactor_wait.c"],
 }

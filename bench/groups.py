@@ -18,6 +18,7 @@ from pykafkad.messages import (
     DeleteGroupsRequest,
     FetchRequest,
     FindCoordinatorRequest,
+    IncrementalAlterConfigsRequest,
     ListOffsetsRequest,
     MetadataRequest,
     OffsetCommitRequest,
@@ -29,6 +30,8 @@ FIND_COORDINATOR_VERSION = 6
 OFFSET_FETCH_VERSION = 9
 OFFSET_COMMIT_VERSION = 9
 DELETE_GROUPS_VERSION = 2
+ALTER_CONFIGS_VERSION = 1
+GROUP_RESOURCE = 32
 LIST_OFFSETS_VERSION = 7
 READY_SECONDS = 30
 COMMITS_A_SECOND = 10_000
@@ -54,6 +57,17 @@ def find_coordinator(client: RawClient, group: str) -> None:
         if time.monotonic() > deadline:
             raise RuntimeError(f"no coordinator after {READY_SECONDS} s")
         time.sleep(0.01)
+
+
+def set_group_config(client: RawClient, group: str, key: str, value: str) -> None:
+    config = IncrementalAlterConfigsRequest.AlterableConfig(name=key, config_operation=0, value=value)
+    resource = IncrementalAlterConfigsRequest.AlterConfigsResource(
+        resource_type=GROUP_RESOURCE, resource_name=group, configs=[config]
+    )
+    request = IncrementalAlterConfigsRequest(resources=[resource])
+    answer = client.ask(request, ALTER_CONFIGS_VERSION).responses[0]
+    if answer.error_code:
+        raise RuntimeError(f"{group} cannot have {key}={value}: {answer}")
 
 
 def delete_groups(client: RawClient, groups: list[str]) -> None:
@@ -122,13 +136,25 @@ def settling(side: Side, sizes: Sizes) -> Numbers:
     result: Numbers = {}
     with Topic(side, sizes.members) as topic, side.client() as client:
         for protocol in PROTOCOLS:
-            result |= _settled(side, client, topic, sizes.members, protocol)
+            result |= _settled(side, client, topic, sizes.members, protocol, protocol)
+        result |= _settled(side, client, topic, sizes.members, "consumer", "at_once", interval_ms=0)
     return result
 
 
-def _settled(side: Side, client: RawClient, topic: str, count: int, protocol: str) -> Numbers:
+def _settled(
+    side: Side,
+    client: RawClient,
+    topic: str,
+    count: int,
+    protocol: str,
+    name: str,
+    interval_ms: int | None = None,
+) -> Numbers:
+    """`interval_ms`: the least time between two assignments, where it is not to be the default's second."""
     group = new_group()
     find_coordinator(client, group)
+    if interval_ms is not None:
+        set_group_config(client, group, "consumer.assignment.interval.ms", str(interval_ms))
     identifier = topic_id(client, topic)
     seats = [Seat(side, PROTOCOLS[protocol](group, topic, identifier, count)) for _ in range(count)]
     try:
@@ -141,7 +167,7 @@ def _settled(side: Side, client: RawClient, topic: str, count: int, protocol: st
     for seat in seats:
         leave(client, seat.member)
     delete_groups(client, [group])
-    return {f"{protocol}_seconds": seconds, f"{protocol}_cpu": cpu}
+    return {f"{name}_seconds": seconds, f"{name}_cpu": cpu}
 
 
 def _commit_frame(group: str, topic: str, offset: int) -> bytes:

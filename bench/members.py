@@ -205,8 +205,9 @@ PROTOCOLS: dict[str, type[Member]] = {"classic": ClassicMember, "consumer": Cons
 
 
 def together(members: list[Member]) -> bool:
-    """Every partition is owned once, by members of one generation that know of no other."""
-    if not all(member.settled for member in members):
+    """Every partition is owned once, by members of one generation that know of no other, and each has its share."""
+    share = members[0].partition_count // len(members)
+    if not all(member.settled and len(member.partitions) >= share for member in members):
         return False
     owned = sorted(number for member in members for number in member.partitions)
     same = len({member.generation for member in members}) == 1

@@ -2,7 +2,9 @@
 
 Owns the `.log` file, the queue of batches that are accepted and not yet written, and the rule of when an index
 entry is due. Invariants: queued batches lie back to back after what is written and reach the file in one pwritev;
-index entries are made after the write they point to; a range handed out keeps its file open.
+index entries are made after the write they point to; a range handed out keeps its file open. A file is opened for
+writing when it is written to and not before, and never through a symbolic link: a `.log` that is one belongs to
+somebody else (`pykafkad open`), and is cut in memory only.
 """
 
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -12,7 +14,6 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.errno cimport errno
 
 import os
-import zlib
 
 from pykafkad.hot.records cimport Placeable
 from pykafkad.hot.index import OffsetIndex, TimeIndex
@@ -148,9 +149,14 @@ cdef class Segment:
             self.file = SegmentFile(self.path)
         return self.file
 
+    cdef SegmentFile writable_file(self):
+        if self.file is None or not self.file.writable:
+            self.file = SegmentFile(self.path, writable=True)
+        return self.file
+
     def reserve(self):
         """Have the file system set the whole segment's room aside (topic config preallocate)."""
-        segment_reserve(self.open_file().fd, self.max_bytes)
+        segment_reserve(self.writable_file().fd, self.max_bytes)
 
     def release(self):
         """Let go of the descriptor and the mappings; the next use takes them again."""
@@ -170,7 +176,7 @@ cdef class Segment:
 
     def give_back(self):
         """What reserve() took and the segment did not need."""
-        os.ftruncate(self.open_file().fd, self.size)
+        os.ftruncate(self.writable_file().fd, self.size)
 
     def move(self, directory):
         """The partition's directory has another name now."""
@@ -281,7 +287,7 @@ cdef class Segment:
         cdef int64_t position = self.size
         if count == 0:
             return 0
-        cdef int fd = self.open_file().fd
+        cdef int fd = self.writable_file().fd
         for slot in range(count):
             self.parts[slot].iov_base = self.queue_items[slot].view.buf
             self.parts[slot].iov_len = <size_t>self.queue_items[slot].view.len
@@ -468,7 +474,8 @@ cdef class Segment:
 
     def truncate(self, int64_t position):
         """Cut the file; the indexes are the caller's care."""
-        os.ftruncate(self.open_file().fd, position)
+        if not os.path.islink(self.path):
+            os.ftruncate(self.writable_file().fd, position)
         self.size = position
         self.limit.offset = -1
         for slot in range(BOUNDARIES):
@@ -477,33 +484,28 @@ cdef class Segment:
     def check(self, each, int64_t limit=-1):
         """After a crash: walk the batches from the start, check each whole, make the indexes anew.
 
-        `each(header, read)` is called for every good batch with a producer id or a leader epoch that is not the
-        one before it, where read() gives its bytes; it returns None, or why it refuses the batch. Returns
+        `each(header)` is called in order for the good batches that leader epochs and producers depend on. Returns
         (position, why): where the good part ends, and None or what is wrong there. The file is not cut here.
         """
-        cdef int64_t position = 0, end = self.size if limit < 0 else min(limit, self.size)
-        cdef segment_batch batch
-        cdef int fd = self.open_file().fd
-        cdef int last_epoch = -2
-        why = None
+        cdef int64_t end = self.size if limit < 0 else min(limit, self.size)
+        cdef Walk walk = Walk.__new__(Walk, self.path, self.open_file().fd, self.base_offset, end)
+        cdef segment_check *check = &walk.check
+        cdef int slot
+        check.interval = self.index_interval_bytes
         self.offset_index.reset()
         self.time_index.reset()
-        self.max_timestamp = -1
-        self.max_timestamp_offset = self.base_offset
+        while walk.verdict == CHECK_ON:
+            found = walk.go(TURN_BYTES)
+            for slot in range(check.entry_count):
+                self.offset_index.append(check.entries[slot].last_offset, check.entries[slot].position)
+                self.time_index.maybe_append(check.entries[slot].max_timestamp,
+                                             check.entries[slot].max_timestamp_offset)
+            for header in found:
+                each(header)
+        self.max_timestamp = check.max_timestamp
+        self.max_timestamp_offset = check.max_timestamp_offset
+        self.end_offset = check.next_offset
+        self.entries_left = 0
         self.unindexed_bytes = 0
-        self.end_offset = self.base_offset
-        cdef Walk walk = Walk.__new__(Walk)
-        walk.start(fd, self.path)
-        while position < end:
-            why = walk.batch_at(position, end, self.base_offset, self.end_offset, &batch)
-            if why is None and (batch.producer_id >= 0 or batch.leader_epoch != last_epoch):
-                why = each(make_header(&batch, position), walk.current)
-                last_epoch = batch.leader_epoch
-            if why is not None:
-                break
-            self.index_batch(position, batch.size, batch.last_offset, batch.max_timestamp)
-            self.end_offset = batch.last_offset + 1
-            position += batch.size
         self.changed = True
-        self.unindexed_bytes = 0
-        return position, why
+        return check.position, said_of(walk.verdict, check)

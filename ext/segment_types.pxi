@@ -2,15 +2,18 @@
 
 
 cdef class SegmentFile:
-    """An open file, closed when the last one who holds it lets go."""
+    """An open file, closed when the last one who holds it lets go. Never written through a link: see Segment."""
 
     cdef readonly int fd
+    cdef readonly bint writable
     cdef readonly object path
 
-    def __cinit__(self, path, bint create=False):
+    def __cinit__(self, path, bint create=False, bint writable=False):
         self.fd = -1
         self.path = path
-        self.fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+        self.writable = create or writable
+        flags = (os.O_RDWR | os.O_NOFOLLOW) if self.writable else os.O_RDONLY
+        self.fd = os.open(path, flags | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
 
     def __dealloc__(self):
         if self.fd >= 0:

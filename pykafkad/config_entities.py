@@ -148,5 +148,5 @@ TOPIC_HONOURED: frozenset[str] = frozenset({
     "compression.zstd.level", "file.delete.delay.ms", "flush.messages", "flush.ms", "index.interval.bytes",
     "internal.segment.bytes", "max.message.bytes", "message.timestamp.after.max.ms",
     "message.timestamp.before.max.ms", "message.timestamp.type", "min.insync.replicas", "preallocate",
-    "segment.bytes", "segment.index.bytes", "segment.jitter.ms", "segment.ms",
+    "retention.bytes", "retention.ms", "segment.bytes", "segment.index.bytes", "segment.jitter.ms", "segment.ms",
 })  # fmt: skip

@@ -104,6 +104,7 @@ class Broker:
             self.listeners.close()
             raise
         self.cluster_id = self.storage.cluster_id
+        self.storage.call_later = self.reactor.call_later
         self.storage.on_advance = self.waiting.advanced
         self.storage.on_all_failed = self._all_directories_failed
         try:
@@ -114,6 +115,8 @@ class Broker:
             raise
         for interval_ms, job in (*self.storage.jobs, *self.groups.jobs):
             self._every(interval_ms, job)
+        for interval_ms, job in self.storage.later_jobs:
+            self._every(interval_ms, job, first_ms=self.config["log.initial.task.delay.ms"])
         self._handle_signals()
         self.listeners.listen(self.reactor)
         self.groups.start()
@@ -260,14 +263,14 @@ class Broker:
         assert isinstance(state, ConnectionState)
         return state
 
-    def _every(self, interval_ms: int, job: Callable[[], None]) -> None:
+    def _every(self, interval_ms: int, job: Callable[[], None], first_ms: int | None = None) -> None:
         def turn() -> None:
             try:
                 job()
             finally:
                 self.reactor.call_later(interval_ms, turn)
 
-        self.reactor.call_later(interval_ms, turn)
+        self.reactor.call_later(interval_ms if first_ms is None else first_ms, turn)
 
     def _on_callback_error(self, what: str, error: BaseException) -> None:
         log.exception(what, error)

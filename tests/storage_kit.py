@@ -29,6 +29,8 @@ TOPIC_DEFAULTS: dict[str, Any] = {
     "flush.messages": (1 << 63) - 1,
     "flush.ms": (1 << 63) - 1,
     "file.delete.delay.ms": 60_000,
+    "retention.bytes": -1,
+    "retention.ms": 604_800_000,
     "preallocate": False,
     "min.insync.replicas": 1,
     "max.message.bytes": 1_048_588,

@@ -31,7 +31,9 @@ static int fail_with(int fd) {
 }
 
 int index_create(const char *path) {
-  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  int fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644);
+  if (fd < 0 && errno == ELOOP && unlink(path) == 0)
+    fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
   if (fd < 0)
     return errno;
   close(fd);
@@ -40,7 +42,7 @@ int index_create(const char *path) {
 
 int index_open(index_map *index, const char *path, uint32_t width, size_t max_bytes, int64_t count) {
   struct stat status;
-  int fd = open(path, max_bytes ? O_RDWR | O_CREAT | O_CLOEXEC : O_RDONLY | O_CLOEXEC, 0644);
+  int fd = open(path, max_bytes ? O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW : O_RDONLY | O_CLOEXEC, 0644);
   if (fd < 0)
     return errno;
   if (fstat(fd, &status) != 0)

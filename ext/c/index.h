@@ -22,14 +22,15 @@ typedef struct {
 } index_map;
 
 /* Maps `path`. max_bytes > 0: for growing, the file is stretched to max_bytes rounded down to whole entries
- * (never cut); 0: for reading, as long as the file is. `count` < 0: every whole entry the file has now is
- * real. */
+ * (never cut), and a symbolic link is ELOOP; 0: for reading, as long as the file is. `count` < 0: every whole
+ * entry the file has now is real. */
 int index_open(index_map *index, const char *path, uint32_t width, size_t max_bytes, int64_t count);
 
 /* Unmaps; with `trim` also cuts the file at `path` to its real entries. */
 int index_close(index_map *index, const char *path, int trim);
 
-/* Creates the empty file of a new index. */
+/* Creates the empty file of a new index. A symbolic link gives way to it; what that points to is not touched.
+ */
 int index_create(const char *path);
 
 void index_put_offset(index_map *index, uint32_t relative_offset, uint32_t position);

@@ -1,8 +1,9 @@
-"""Directories of partitions that are deleted: renamed at once, their files unlinked after a delay.
+"""What is deleted: renamed at once, unlinked by a thread after a delay, so that who still reads may finish.
 
-    <topic>-<partition>.<32 hex>-delete
+    <topic>-<partition>.<32 hex>-delete             a partition's directory
+    <topic>-<partition>/%020d.{log,…}.deleted       a segment's files
 
-Who still reads from the files may finish. What a crash left half deleted goes with the next start.
+What a crash left half deleted goes with the next start (storage/leftovers.py for segments).
 """
 
 from __future__ import annotations
@@ -13,14 +14,20 @@ from pykafkad.storage import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.manager import LogManager
+
+# The log is renamed first: without it the others belong to nothing, whenever a crash comes.
+OF_SEGMENT = (files.LOG, files.INDEX, files.TIME_INDEX, files.TRANSACTION_INDEX)
 
 
 class Deletions:
     def __init__(self, manager: LogManager) -> None:
         self._manager = manager
-        self._pending: list[tuple[int, LogDirectory, str]] = []  # due at (monotonic), where, path
+        self._pending: list[tuple[int, LogDirectory, Callable[[Any], None], Any]] = []  # due at (monotonic), …
 
     def rename(self, directory: LogDirectory, path: str, delay_ms: int) -> None:
         """A partition's directory, or a copy of one, has the name of none from now on."""
@@ -35,16 +42,55 @@ class Deletions:
             self._manager.drop_offline()
 
     def add(self, directory: LogDirectory, path: str, delay_ms: int) -> None:
-        self._pending.append((self._manager.clock.monotonic_ms() + delay_ms, directory, path))
+        """A directory that has its new name."""
+        self._later(directory, remove_directory, path, delay_ms)
+
+    def add_files(self, directory: LogDirectory, paths: list[str], delay_ms: int) -> None:
+        """Files that have their new names."""
+        self._later(directory, remove_files, paths, delay_ms)
+
+    def _later(
+        self, directory: LogDirectory, remove: Callable[[Any], None], what: Any, delay_ms: int
+    ) -> None:
+        self._pending.append((self._manager.clock.monotonic_ms() + delay_ms, directory, remove, what))
 
     def unlink_due(self) -> None:
-        """The files of those whose delay is over."""
+        """What had its delay; one thread's work for each log directory."""
+        if not self._pending:
+            return
         now_ms = self._manager.clock.monotonic_ms()
         due = [each for each in self._pending if each[0] <= now_ms]
+        if not due:
+            return
         self._pending = [each for each in self._pending if each[0] > now_ms]
-        for _, directory, path in due:
-            if directory.is_online:
-                self._manager.in_background(directory, remove_directory, path)
+        for directory in self._manager.online:
+            work = [(remove, what) for _, where, remove, what in due if where is directory]
+            if work:
+                self._manager.in_background(directory, remove_all, work)
+
+
+def mark_deleted(directory: str, base_offset: int, *, snapshot: bool) -> list[str]:
+    """Rename a segment's files, and the producers' snapshot at its base: the new names of those that were there."""
+    renamed = []
+    for suffix in (*OF_SEGMENT, files.SNAPSHOT) if snapshot else OF_SEGMENT:
+        path = f"{directory}/{files.offset_name(base_offset, suffix)}"
+        try:
+            os.rename(path, path + files.DELETED)
+        except FileNotFoundError:
+            continue
+        renamed.append(path + files.DELETED)
+    return renamed
+
+
+def remove_all(work: list[tuple[Callable[[Any], None], Any]]) -> None:
+    for remove, what in work:
+        remove(what)
+
+
+def remove_files(paths: list[str]) -> None:
+    """The directory may have gone before, or been renamed with the files in it."""
+    for path in paths:
+        files.remove_if_there(path)
 
 
 def remove_directory(path: str) -> None:

@@ -39,6 +39,18 @@ def no_flush(partition: Partition, start: int, end: int) -> None:
     """A directory without a manager (tools, tests) flushes when it is told to, not by itself."""
 
 
+def flush_now(partition: Partition) -> int:
+    """Nor has it threads: what flush.messages wants on the disk is there when this returns."""
+    partition.flush()
+    return partition.flushed_offset
+
+
+def unlink_now(directory: LogDirectory, paths: list[str], delay_ms: int) -> None:
+    """Nor does it keep deleted files for a while."""
+    for path in paths:
+        files.remove_if_there(path)
+
+
 class LogDirectory:
     __slots__ = (
         "_lock_fd",
@@ -47,9 +59,11 @@ class LogDirectory:
         "directory_id",
         "dirty",
         "failure",
+        "flush_due",
         "flush_soon",
         "node_id",
         "path",
+        "unlink_soon",
         "verify_transactions",
         "was_clean",
     )
@@ -64,6 +78,8 @@ class LogDirectory:
         self.failure: str | None = None
         self.dirty: list[Partition] = []  # partitions with queued appends; the manager gives all its own
         self.flush_soon: Callable[[Partition, int, int], None] = no_flush
+        self.flush_due: Callable[[Partition], int] = flush_now  # gives what is on the disk; more may follow
+        self.unlink_soon: Callable[[LogDirectory, list[str], int], None] = unlink_now
         self.verify_transactions = True
         self._lock_fd = -1
 

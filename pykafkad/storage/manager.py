@@ -20,6 +20,7 @@ from pykafkad.storage.checkpointing import Checkpointing
 from pykafkad.storage.deletions import Deletions
 from pykafkad.storage.directories import LogDirectory, settle_identity
 from pykafkad.storage.files import StorageError
+from pykafkad.storage.flushing import Flushing
 from pykafkad.storage.moves import Moves
 from pykafkad.storage.partition import Partition
 from pykafkad.storage.settings import LogSettings
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.clock import Clock
+    from pykafkad.storage.retention import Retention
     from pykafkad.storage.settings import TopicConfig
 
     Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
@@ -53,6 +55,11 @@ def submit_inline(work: Callable[[], Any], done: Callable[[Any], None]) -> None:
     done(result)
 
 
+def at_once(delay_ms: int, action: Callable[[], Any]) -> None:
+    """No loop: what should be done in several turns is done in one."""
+    action()
+
+
 def nobody(partition: Partition) -> None:
     """Nobody waits for partitions to advance."""
 
@@ -62,6 +69,7 @@ class LogManager:
         self.config = config
         self.clock = clock
         self.submit: Submit = submit or submit_inline
+        self.call_later: Callable[[int, Callable[[], Any]], Any] = at_once
         self.on_advance: Callable[[Partition], None] = nobody
         self.on_all_failed: Callable[[], None] = lambda: None
         self.dirty: list[Partition] = []
@@ -73,8 +81,10 @@ class LogManager:
         self._settings: dict[str, LogSettings] = {}
         self._unsaved: list[Partition] = []  # new ones without partition.metadata
         self.checkpointing = Checkpointing(self)
+        self.flushing = Flushing(self)
         self.moves = Moves(self)  # partitions on their way to another directory
         self.deletions = Deletions(self)
+        self._retention: Retention | None = None
         self._open_directories()
 
     # -- start -----------------------------------------------------------------------------------------------
@@ -92,7 +102,9 @@ class LogManager:
             known.add(real)
             directory = LogDirectory(os.path.abspath(path))
             directory.dirty = self.dirty
-            directory.flush_soon = self._flush_soon
+            directory.flush_due = self.flushing.due
+            directory.flush_soon = self.flushing.soon
+            directory.unlink_soon = self.deletions.add_files
             directory.verify_transactions = self.config["transaction.partition.verification.enable"]
             self.directories.append(directory)
         try:
@@ -369,6 +381,18 @@ class LogManager:
     # -- periodic and background work ------------------------------------------------------------------------
 
     @property
+    def retention(self) -> Retention:
+        """Made for the first check: a start has no use of it."""
+        if self._retention is None:
+            from pykafkad.storage.retention import Retention
+
+            self._retention = Retention(self)
+        return self._retention
+
+    def check_retention(self) -> None:
+        self.retention.check()
+
+    @property
     def jobs(self) -> list[tuple[int, Callable[[], None]]]:
         """(interval in ms, what to do): for the loop's timers."""
         config = self.config
@@ -377,11 +401,17 @@ class LogManager:
             (config["log.flush.offset.checkpoint.interval.ms"], self.checkpoint_recovery_points),
             (config["log.flush.start.offset.checkpoint.interval.ms"], self.checkpoint_log_starts),
             (config["producer.id.expiration.check.interval.ms"], self.expire_producers),
-            (config["log.flush.scheduler.interval.ms"], self.flush_due),
+            (config["log.flush.scheduler.interval.ms"], self.flushing.aged),
             (TIDY_INTERVAL_MS, self.deletions.unlink_due),
             (TIDY_INTERVAL_MS, self.save_new),
         ]
         return [(interval_ms, job) for interval_ms, job in jobs if interval_ms <= LONGEST_INTERVAL_MS]
+
+    @property
+    def later_jobs(self) -> list[tuple[int, Callable[[], None]]]:
+        """The same, for the first time after log.initial.task.delay.ms."""
+        interval_ms: int = self.config["log.retention.check.interval.ms"]
+        return [(interval_ms, self.check_retention)] if interval_ms <= LONGEST_INTERVAL_MS else []
 
     def in_background(self, directory: LogDirectory, work: Callable[..., None], *arguments: Any) -> None:
         self.submit(lambda: work(*arguments), lambda result: self.background_done(directory, result))
@@ -407,39 +437,12 @@ class LogManager:
         for partition in self.partitions.values():
             partition.producers.remove_expired(now_ms, self.config["producer.id.expiration.ms"])
 
-    def _flush_soon(self, partition: Partition, start: int, end: int) -> None:
-        """What lies between these offsets goes to the disk (segments that were rolled, or all there is): then
-        the recovery point may move."""
-        log_directory, directory, offsets = (
-            partition.log_directory,
-            partition.directory,
-            list(partition.bases),
-        )
-        start = min(start, partition.recovery_point)
-
-        def done(result: Any) -> None:
-            self.background_done(log_directory, result)
-            if result is None and partition.log_directory is log_directory:
-                partition.recovery_point = max(partition.recovery_point, end)
-
-        self.submit(lambda: lookups.sync_files(directory, start, offsets), done)
-
     def save_new(self) -> None:
         """partition.metadata and the like of new partitions that nobody wrote to yet: a few at a time."""
         some, self._unsaved = self._unsaved[:SAVED_A_TURN], self._unsaved[SAVED_A_TURN:]
         for partition in some:
             if self.partitions.get((partition.topic, partition.index)) is partition:
                 self.guard(partition.log_directory, partition.save_files)
-
-    def flush_due(self) -> None:
-        """flush.ms: what has been in memory for longer goes to the disk."""
-        now_ms = self.clock.monotonic_ms()
-        for partition in self:
-            age_ms = now_ms - partition.last_flush_ms
-            unflushed = partition.recovery_point < partition.high_watermark
-            if unflushed and age_ms >= partition.settings.flush_ms:
-                partition.last_flush_ms = now_ms
-                self._flush_soon(partition, partition.recovery_point, partition.high_watermark)
 
     # -- stop ------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,9 @@ one is active; an append that does not fit it rolls a new one.
 Invariants: log_start_offset <= last_stable_offset <= high_watermark <= log_end_offset; the bytes of a queued
 batch stay as they are until commit(); the producers' state and the leader epochs include what is queued. An
 I/O error takes the whole log directory offline, and what was queued is lost with nothing acknowledged.
+
+Two offsets say what is on the disk: below `flushed_offset` the batches are; below `recovery_point`, which never
+goes beyond the base of a segment that is still written to, all that was made from them is too.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from pykafkad.hot.segment import Appended, FileRange, Segment
 from pykafkad.pure.leader_epochs import LeaderEpochs
 from pykafkad.pure.producer_state import ProducerState
 from pykafkad.storage import checkpoints, lookups, markers, snapshots
+from pykafkad.storage.deletions import mark_deleted
 from pykafkad.storage.files import StorageError, partition_directory
 
 TYPE_CHECKING = False
@@ -47,6 +51,7 @@ class Partition:
         "active",
         "bases",
         "epochs",
+        "flushed_offset",
         "high_watermark",
         "index",
         "is_internal",
@@ -84,7 +89,7 @@ class Partition:
         self.leader_epoch = -1
         self.log_start_offset = self.log_end_offset = 0
         self.high_watermark = self.last_stable_offset = 0
-        self.recovery_point = 0
+        self.recovery_point = self.flushed_offset = 0
         self.last_flush_ms = 0
         self.producers = ProducerState()
         self.epochs = LeaderEpochs()
@@ -206,23 +211,31 @@ class Partition:
         self._dirty = False
 
     def commit(self) -> None:
-        """Write what is queued; then, and only then, it may be read and acknowledged."""
+        """Write what is queued; then, and only then, it may be read and acknowledged: what flush.messages wants
+        on the disk first, when it is there."""
         self._dirty = False
+        end = self.log_end_offset
         try:
             if self._unsaved:
                 self.save_files()
             self.active.write()
-            if self.log_end_offset - self.recovery_point >= self.settings.flush_messages:
-                self.flush()
+            if end - self.flushed_offset >= self.settings.flush_messages:
+                end = max(self.high_watermark, self.log_directory.flush_due(self))
         except OSError as error:
             raise self.fail(error) from error
-        self.high_watermark = self.log_end_offset
+        self.high_watermark = end
         producers = self.producers
         if producers.ongoing or producers.unreplicated:
             producers.replicated_to(self.high_watermark)
             self.update_last_stable_offset()
         else:
             self.last_stable_offset = self.high_watermark
+
+    def commit_again(self) -> None:
+        """More is on the disk: the end of the pass looks how far the high watermark may go."""
+        if not self._dirty:
+            self._dirty = True
+            self.log_directory.dirty.append(self)
 
     def update_last_stable_offset(self) -> None:
         first = self.producers.first_unstable_offset
@@ -236,7 +249,7 @@ class Partition:
         for segment in self.segments:
             segment.release()
             segment.move(directory)
-        self.recovery_point = self.bases[0]
+        self.recovery_point = self.flushed_offset = self.bases[0]
 
     # -- the start of the log --------------------------------------------------------------------------------
 
@@ -256,12 +269,34 @@ class Partition:
         if offset <= self.log_start_offset:
             return
         self.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)  # nobody needs to know what lay below
         self.producers.log_start_advanced(offset)
         if self.epochs.truncate_from_start(offset):
             self._unsaved = True
         self.update_last_stable_offset()
 
+    def retire(self, count: int, now_ms: int) -> None:
+        """The `count` oldest segments go, and the log starts where the next one does: a new one, when they are all
+        there are. Only what is below the high watermark may go."""
+        if count == len(self.segments):
+            self.roll(now_ms)
+        going = self.segments[:count]
+        self.advance_log_start(self.bases[count])
+        self.remove_segments(going)
+
     # -- segments --------------------------------------------------------------------------------------------
+
+    def remove_segments(self, segments: list[Segment]) -> None:
+        """These are no part of the log any more, nor are the producers' snapshots at their bases. Their files are
+        `.deleted` at once, oldest first, and unlinked after file.delete.delay.ms: readers under way go on."""
+        gone = {id(segment) for segment in segments}
+        self.segments = [segment for segment in self.segments if id(segment) not in gone]
+        self.bases = [segment.base_offset for segment in self.segments]
+        paths = []
+        for segment in segments:
+            segment.release()
+            paths += mark_deleted(self.directory, segment.base_offset, snapshot=True)
+        self.log_directory.unlink_soon(self.log_directory, paths, self.settings.file_delete_delay_ms)
 
     def roll(self, now_ms: int) -> None:
         """Close the active segment for appends and begin one at the log's end."""
@@ -342,10 +377,14 @@ class Partition:
         self._unsaved = False
 
     def flush(self) -> None:
-        """Everything written is on the disk when this returns; the recovery point says so."""
+        """Everything written is on the disk when this returns."""
         offset = self.active.end_offset
         lookups.sync_files(self.directory, self.recovery_point, [*self.bases, offset])
-        self.recovery_point = max(self.recovery_point, offset)
+        self.note_flushed(offset, self.active.base_offset)
+
+    def note_flushed(self, offset: int, recovery_point: int) -> None:
+        self.flushed_offset = max(self.flushed_offset, offset)
+        self.recovery_point = max(self.recovery_point, recovery_point)
 
     def close(self, *, clean: bool = True) -> None:
         """Write what a start without recovery needs: cut indexes, a producer snapshot, everything on the
@@ -363,6 +402,7 @@ class Partition:
             if touched:
                 self.recovery_point = min(self.recovery_point, self.active.base_offset)
                 self.flush()
+                self.recovery_point = self.log_end_offset
         for segment in self.segments:
             segment.release()
 

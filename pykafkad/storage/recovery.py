@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 ENTRY_ROOM = 12  # bytes of the larger index entry
 COPY_BYTES = 1 << 20
+EPOCH_FELL = "leader epoch"  # how a walk begins to say that an epoch is below the one before
 
 log = logger("recovery")
 
@@ -232,11 +233,11 @@ class Loader:
         transaction_index.remove(self.directory, segment.base_offset)
         walk = Walk(self.partition, segment)
         position, why = segment.check(walk.batch)
-        if why is not None and walk.suspect is not None:
-            # The epoch fell: where it rose wrongly is where the damage is. That part must not be believed.
+        if why is not None and why.startswith(EPOCH_FELL) and walk.rose_at is not None:
+            # Where it rose wrongly is where the damage is: that part must not be believed.
             self.rewind(segment)
-            limit, position = walk.suspect, walk.suspect
-            segment.check(Walk(self.partition, segment).batch, limit)
+            position = walk.rose_at
+            segment.check(Walk(self.partition, segment).batch, position)
         segment.seal()
         segment.offset_index.grow_to(0)
         segment.time_index.grow_to(0)
@@ -302,7 +303,7 @@ class Loader:
             for each in segment.headers(header.position):
                 if each.base_offset >= end_offset:
                     break
-                note_producer(partition, segment, each, read_bytes(segment, each), index=False)
+                note_producer(partition, segment, each, index=False)
         producers.end_offset = max(producers.end_offset, end_offset)
 
     # -- the result ------------------------------------------------------------------------------------------
@@ -354,28 +355,19 @@ class Walk:
         self.segment = segment
         self.epoch = -1
         self.rose_at: int | None = None  # position of the first batch of the epoch, in this segment
-        self.suspect: int | None = None
 
-    def batch(self, header: BatchHeader, read: Callable[[], bytes]) -> str | None:
-        """None, or why this batch cannot belong here."""
+    def batch(self, header: BatchHeader) -> None:
         epochs = self.partition.epochs
         epoch = header.leader_epoch
-        if header.magic >= 2 and epoch >= 0:
-            if epoch < self.epoch:
-                self.suspect = self.rose_at
-                return f"leader epoch {epoch} after {self.epoch}"
-            if epoch > self.epoch:
-                self.rose_at = header.position if self.epoch >= 0 else None
-                self.epoch = epoch
+        if header.magic >= 2 and epoch > self.epoch:
+            self.rose_at = header.position if self.epoch >= 0 else None
+            self.epoch = epoch
             if epoch > epochs.latest:
                 epochs.assign(epoch, header.base_offset)
-        note_producer(self.partition, self.segment, header, read, index=True)
-        return None
+        note_producer(self.partition, self.segment, header, index=True)
 
 
-def note_producer(
-    partition: Partition, segment: Segment, header: BatchHeader, read: Callable[[], bytes], *, index: bool
-) -> None:
+def note_producer(partition: Partition, segment: Segment, header: BatchHeader, *, index: bool) -> None:
     """What a batch that is in the log means for its producer; `index`: list an aborted transaction
     (again)."""
     if header.producer_id < 0:
@@ -384,15 +376,11 @@ def note_producer(
     if not header.is_control:
         producers.append(header, header.base_offset, header.last_offset, header.max_timestamp)
         return
-    marker = markers.read(read())
+    marker = markers.read(segment.bytes_at(header.position, header.size))
     if marker is not None:
         directory = partition.directory if index else None
         base, offset = segment.base_offset, header.base_offset
         markers.apply(producers, directory, base, header.producer_id, header.producer_epoch, offset, marker)
-
-
-def read_bytes(segment: Segment, header: BatchHeader) -> Callable[[], bytes]:
-    return lambda: segment.bytes_at(header.position, header.size)
 
 
 def keep_aside(segment: Segment, position: int) -> None:

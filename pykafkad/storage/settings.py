@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 class LogSettings:
     __slots__ = (
+        "compacts",
         "config",
+        "deletes",
         "file_delete_delay_ms",
         "flush_messages",
         "flush_ms",
@@ -25,6 +27,8 @@ class LogSettings:
         "min_insync_replicas",
         "own_rules",
         "preallocate",
+        "retention_bytes",
+        "retention_ms",
         "rules",
         "segment_bytes",
         "segment_jitter_ms",
@@ -42,6 +46,10 @@ class LogSettings:
         self.flush_ms: int = config["flush.ms"]
         self.file_delete_delay_ms: int = config["file.delete.delay.ms"]
         self.preallocate: bool = config["preallocate"]
+        self.retention_bytes: int = config["retention.bytes"]  # negative: no limit
+        self.retention_ms: int = config["retention.ms"]
+        self.deletes = "delete" in config["cleanup.policy"]
+        self.compacts = "compact" in config["cleanup.policy"]
         self.min_insync_replicas: int = config["min.insync.replicas"]
         self.rules = rules_of(config, client=True)
         self.own_rules = rules_of(config, client=False)
