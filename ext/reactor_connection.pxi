@@ -228,6 +228,10 @@ cdef class Connection:
                 answer = self.encoded(answer)
                 if self.pending is not pending:
                     return 0
+                if type(answer) is Ticket:
+                    pending[i] = answer
+                    waiting = True
+                    continue
             if waiting:
                 pending[i] = answer
             else:
@@ -241,7 +245,8 @@ cdef class Connection:
         return 0
 
     cdef object encoded(self, answer):
-        """The bytes of an answer; where there are none, the connection ends after the answers before it."""
+        """The bytes of an answer, or the ticket of one that waits; where that fails, the connection ends after the
+        answers before it."""
         try:
             parts = answer.encode()
         except Exception as error:

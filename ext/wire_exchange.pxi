@@ -21,6 +21,7 @@ cdef class Exchange:
     cdef readonly object client_id
     cdef public object response
     cdef readonly object ticket
+    cdef object held  # a ticket of its own: the answer is given, and waits all the same
     cdef bint flexible_header
 
     def defer(self):
@@ -31,5 +32,15 @@ cdef class Exchange:
         self.response = response
         self.ticket.answer(self)
 
+    def hold(self):
+        """At the end of the pass in which the answer was given: it may be changed, and is encoded, with release()."""
+        self.held = self.connection.defer()
+
+    def release(self):
+        held, self.held = self.held, None
+        held.answer(self)
+
     def encode(self):
+        if self.held is not None:
+            return self.held
         return frame(self.response, self.version, self.correlation_id, self.flexible_header)

@@ -26,9 +26,10 @@ class FileRange(Protocol):
 Parts: TypeAlias = bytes | list[bytes | FileRange]
 
 class Encodable(Protocol):
-    """An answer whose bytes are asked for after on_pass_end, in the pass in which it was given."""
+    """An answer whose bytes are asked for after on_pass_end, in the pass in which it was given. A ticket instead of
+    bytes: the answer is not to leave yet, and will be given to that ticket."""
 
-    def encode(self) -> Parts: ...
+    def encode(self) -> Parts | Ticket: ...
 
 Answer: TypeAlias = Parts | Encodable | None
 

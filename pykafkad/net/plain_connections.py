@@ -196,6 +196,10 @@ class Connection:
                 except Exception as error:
                     self._pending, self._pending_bytes = [], 0
                     return self.finish(trouble(error))
+                if isinstance(answer, Ticket):
+                    self._pending[i] = answer
+                    waiting = True
+                    continue
                 self._pending_bytes += _weight(answer)
             if waiting:
                 self._pending[i] = answer

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.manager import LogManager
 
+    Due = tuple[int, LogDirectory, Callable[[Any], None], Any]  # when (monotonic), where, how, what
+
 # The log is renamed first: without it the others belong to nothing, whenever a crash comes.
 OF_SEGMENT = (files.LOG, files.INDEX, files.TIME_INDEX, files.TRANSACTION_INDEX)
 
@@ -27,7 +29,7 @@ OF_SEGMENT = (files.LOG, files.INDEX, files.TIME_INDEX, files.TRANSACTION_INDEX)
 class Deletions:
     def __init__(self, manager: LogManager) -> None:
         self._manager = manager
-        self._pending: list[tuple[int, LogDirectory, Callable[[Any], None], Any]] = []  # due at (monotonic), …
+        self._pending: list[Due] = []
 
     def rename(self, directory: LogDirectory, path: str, delay_ms: int) -> None:
         """A partition's directory, or a copy of one, has the name of none from now on."""

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import os
 
-from pykafkad.hot.index import OffsetIndex, TimeIndex
-from pykafkad.hot.segment import Segment
+from pykafkad.hot.segment import Inspection
 from pykafkad.storage.files import (
     CLEANED,
     DELETED,
@@ -26,53 +25,78 @@ from pykafkad.storage.files import (
 SEGMENT_SUFFIXES = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 
+class Plan:
+    """What is to be done: files to unlink, then names to give; and what is there afterwards (name -> name now)."""
+
+    __slots__ = ("names", "renames", "unlinks")
+
+    def __init__(self, names: list[str]) -> None:
+        self.unlinks: list[str] = []
+        self.renames: list[tuple[str, str]] = []
+        self.names = {name: name for name in names}
+
+    def unlink(self, name: str) -> None:
+        self.unlinks.append(name)
+        del self.names[name]
+
+    def rename(self, name: str, target: str) -> None:
+        self.renames.append((name, target))
+        self.names.pop(name)
+        self.names[target] = name
+
+
 def tidy(directory: str, names: list[str]) -> list[str]:
     """Finish or undo what was under way; the names of the files that are there afterwards."""
+    todo = plan(directory, names)
+    for name in todo.unlinks:
+        os.unlink(f"{directory}/{name}")
+    for name, target in todo.renames:
+        os.replace(f"{directory}/{name}", f"{directory}/{target}")
+    return list(todo.names)
+
+
+def plan(directory: str, names: list[str]) -> Plan:
+    """Nothing is changed yet: the files are only looked at."""
+    todo = Plan(names)
     suspicious = [name for name in names if name.endswith((DELETED, CLEANED, SWAP, ".tmp"))]
     if suspicious:
         cleaned = [int(name[:20]) for name in suspicious if name.endswith(CLEANED) and name[:20].isdecimal()]
         for name in suspicious:
             unfinished = name.endswith(SWAP) and bool(cleaned) and int(name[:20]) >= min(cleaned)
             if not name.endswith(SWAP) or unfinished:
-                os.unlink(f"{directory}/{name}")
-        finish_swaps(directory)
-        names = os.listdir(directory)
-    return drop_orphans(directory, names)
+                todo.unlink(name)
+        plan_swaps(directory, todo)
+    plan_orphans(todo)
+    return todo
 
 
-def finish_swaps(directory: str) -> None:
+def plan_swaps(directory: str, todo: Plan) -> None:
     """Complete output replaces the segments in the range of offsets it covers."""
-    names = os.listdir(directory)
-    bases = sorted(base for name in names if (base := offset_of(name, LOG + SWAP)) is not None)
-    if bases:
-        first, end = bases[0], max(next_offset(directory, base, LOG + SWAP) for base in bases)
+    names = list(todo.names)
+    swapped = {base for name in names if (base := offset_of(name, LOG + SWAP)) is not None}
+    if swapped:
+        first, end = min(swapped), max(next_offset(directory, base) for base in swapped)
         for name in names:
             base = next((b for s in SEGMENT_SUFFIXES if (b := offset_of(name, s)) is not None), None)
-            if base is not None and first <= base < end and f"{offset_name(base, LOG)}{SWAP}" not in names:
-                os.unlink(f"{directory}/{name}")
+            if base is not None and (first <= base < end or base in swapped):
+                todo.unlink(name)
     for name in names:
         if name.endswith(SWAP):
-            os.replace(f"{directory}/{name}", f"{directory}/{name.removesuffix(SWAP)}")
+            todo.rename(name, name.removesuffix(SWAP))
 
 
-def next_offset(directory: str, base: int, suffix: str) -> int:
-    """Where the offsets of a swapped-in segment end: it is walked, as it is complete and has no index yet."""
-    size = os.stat(f"{directory}/{offset_name(base, suffix)}").st_size
-    indexes = OffsetIndex(directory, base), TimeIndex(directory, base)  # never opened: they are not there yet
-    end = base
-    for header in Segment(directory, base, *indexes, size, suffix=suffix).headers():
-        end = header.last_offset + 1
-    return end
+def next_offset(directory: str, base: int) -> int:
+    """Where the offsets of a swapped-in segment end: it is walked, as it has no index that says so yet."""
+    inspection = Inspection(f"{directory}/{offset_name(base, LOG)}{SWAP}", base)
+    while not inspection.is_over:
+        inspection.turn()
+    return inspection.end_offset
 
 
-def drop_orphans(directory: str, names: list[str]) -> list[str]:
-    """Indexes of segments that are not there."""
-    logs = {base for name in names if (base := offset_of(name, LOG)) is not None}
-    kept = []
-    for name in names:
+def plan_orphans(todo: Plan) -> None:
+    """Indexes of segments that are not there go."""
+    logs = {base for name in todo.names if (base := offset_of(name, LOG)) is not None}
+    for name in list(todo.names):
         base = next((b for s in SEGMENT_SUFFIXES[1:] if (b := offset_of(name, s)) is not None), None)
         if base is not None and base not in logs:
-            os.unlink(f"{directory}/{name}")
-        else:
-            kept.append(name)
-    return kept
+            todo.unlink(name)

@@ -15,7 +15,7 @@ import os
 from pykafkad import uuids
 from pykafkad.errors import StartupError
 from pykafkad.logs import logger
-from pykafkad.storage import checkpoints, files, lookups, recovery
+from pykafkad.storage import checkpoints, files, recovery
 from pykafkad.storage.checkpointing import Checkpointing
 from pykafkad.storage.deletions import Deletions
 from pykafkad.storage.directories import LogDirectory, settle_identity
@@ -65,6 +65,8 @@ def nobody(partition: Partition) -> None:
 
 
 class LogManager:
+    partition_class = Partition
+
     def __init__(self, config: Any, clock: Clock, submit: Submit | None = None) -> None:
         self.config = config
         self.clock = clock
@@ -205,7 +207,7 @@ class LogManager:
                 lower=Lowering(directory.path, points, key),
             )
             settings = self.settings(key[0], config_of(key[0]))
-            partition = Partition(*key, expected, directory, settings)
+            partition = self.partition_class(*key, expected, directory, settings)
             if topic_id is None:
                 checkpoints.write_topic_id(entry.path, expected)
             recovery.load(partition, hints)
@@ -317,7 +319,7 @@ class LogManager:
         directory = next((each for each in self.online if each.directory_id == directory_id), None)
         if directory is None:
             raise StorageOffline(f"the log directory of {topic}-{index} is offline")
-        partition = Partition(topic, index, topic_id, directory, self.settings(topic, config))
+        partition = self.partition_class(topic, index, topic_id, directory, self.settings(topic, config))
         try:
             os.mkdir(partition.directory)
             partition.add_segment(0, self.clock.now_ms())

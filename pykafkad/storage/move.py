@@ -146,7 +146,9 @@ class Move:
         pieces = self.missing(min(PIECE_BYTES, max(rate, LEAST_BYTES)) if rate else PIECE_BYTES)
         if sum(end - start for _, start, end in self.missing(PIECE_BYTES)) > LAST_BYTES:
             source, path = self.partition.directory, self.path
-            self._job(lambda: copy_at_rate(source, path, pieces, rate), self._copied_some)
+            self._job(
+                lambda: copy_at_rate(source, path, pieces, rate), lambda done: self._copied_some(pieces, done)
+            )
         elif not self._settled:
             path = self.path
             self._job(lambda: sync(path), self._settle)
@@ -169,10 +171,11 @@ class Move:
 
         self.manager.submit(work, back)
 
-    def _copied_some(self, pieces: list[Piece]) -> None:
-        for name, _, end in pieces:
+    def _copied_some(self, asked: list[Piece], done: list[Piece]) -> None:
+        for name, _, end in done:
             self._copied[name] = end
-        self._misses = 0 if pieces else self._misses + 1
+        expected = any(files.offset_of(name, files.LOG) in self.partition.bases for name, _, _ in asked)
+        self._misses = self._misses + 1 if expected and not done else 0
         if self._misses == MISSES:
             self._failed(SourceError("files of the log are gone"))
         else:

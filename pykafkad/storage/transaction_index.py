@@ -9,11 +9,11 @@ from __future__ import annotations
 from struct import Struct
 
 from pykafkad.pure.producer_state import CompletedTransaction
-from pykafkad.storage.files import TRANSACTION_INDEX, offset_name, read_file, remove_if_there
+from pykafkad.storage.files import TRANSACTION_INDEX, offset_name, offset_of, read_file, remove_if_there
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
 VERSION = 0
 _ENTRY = Struct(">hqqqq")
@@ -29,6 +29,11 @@ class TransactionIndexError(Exception):
 
 def path_of(directory: str, base_offset: int) -> str:
     return f"{directory}/{offset_name(base_offset, TRANSACTION_INDEX)}"
+
+
+def bases_of(names: Iterable[str]) -> list[int]:
+    """The segments that have one, among a directory's files."""
+    return sorted(base for name in names if (base := offset_of(name, TRANSACTION_INDEX)) is not None)
 
 
 def append(
@@ -53,12 +58,33 @@ def read(directory: str, base_offset: int) -> Iterator[AbortedTransaction]:
         return
     if len(data) % ENTRY_SIZE:
         raise TransactionIndexError(f"{len(data)} bytes are no whole entries")
+    yield from parse(data, base_offset)
+
+
+def parse(data: bytes, base_offset: int) -> Iterator[AbortedTransaction]:
     for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
         if version != VERSION or last < base_offset or first > last:
             raise TransactionIndexError(
                 f"version {version}, offsets {first} to {last} in segment {base_offset}"
             )
         yield producer_id, first, last, stable
+
+
+def collect_from(directory: str, bases: Iterable[int], start: int, end: int) -> list[AbortedTransaction]:
+    """The whole entries of those that touch [start, end), out of the segments with these bases. For a thread: the
+    last file may be appended to meanwhile, and half an entry is none of those that matter."""
+    found: list[AbortedTransaction] = []
+    for base in bases:
+        try:
+            data = read_file(path_of(directory, base))
+        except FileNotFoundError:
+            continue
+        for entry in parse(data[: len(data) - len(data) % ENTRY_SIZE], base):
+            if entry[2] >= start and entry[1] < end:
+                found.append(entry)
+            if entry[3] >= end:
+                return found
+    return found
 
 
 def collect(

@@ -29,6 +29,9 @@ PartitionCounts = Mapping[bytes, int]  # by topic id
 Assignor = Callable[[Subscribers, PartitionCounts, bool], Shares]
 
 
+NOBODYS: frozenset[int] = frozenset()
+
+
 def assign(name: str, members: Subscribers, counts: PartitionCounts, same_topics: bool) -> Shares:
     """The shares of all members; `same_topics`: all of them want the same topics."""
     if not members:
@@ -39,16 +42,34 @@ def assign(name: str, members: Subscribers, counts: PartitionCounts, same_topics
 
 def _drop_impossible(members: Subscribers, counts: PartitionCounts) -> None:
     """What classic members say that they own comes from a client: no partition twice, none that is not there."""
-    taken: dict[bytes, set[int]] = {}
+    for topic_id, owned in owned_by_topic(members).items():
+        count = counts.get(topic_id)
+        if count is None:
+            continue
+        union = NOBODYS.union(*owned)
+        if len(union) < sum(map(len, owned)) or max(union, default=0) >= count:
+            _drop_of_topic(members, topic_id, count)
+
+
+def owned_by_topic(members: Subscribers) -> dict[bytes, list[frozenset[int]]]:
+    found: dict[bytes, list[frozenset[int]]] = {}
     for member in members.values():
-        for topic_id, partitions in list(member.share.items()):
-            if topic_id not in counts:
-                continue
-            others = taken.setdefault(topic_id, set())
-            if not others.isdisjoint(partitions) or max(partitions, default=0) >= counts[topic_id]:
-                possible = frozenset(range(counts[topic_id])).intersection(partitions) - others
-                member.share = {**member.share, topic_id: possible}
-            others |= partitions
+        for topic_id, partitions in member.share.items():
+            if topic_id in found:
+                found[topic_id].append(partitions)
+            else:
+                found[topic_id] = [partitions]
+    return found
+
+
+def _drop_of_topic(members: Subscribers, topic_id: bytes, count: int) -> None:
+    left = frozenset(range(count))
+    for member in members.values():
+        partitions = member.share.get(topic_id)
+        if partitions is not None:
+            if not partitions <= left:
+                member.share = {**member.share, topic_id: partitions & left}
+            left -= partitions
 
 
 def assign_range(members: Subscribers, counts: PartitionCounts, same_topics: bool) -> Shares:

@@ -14,7 +14,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.pure.groups import consumer_records as records
 from pykafkad.pure.groups.assignors import ASSIGNORS, Share, Subscriber, assign
 from pykafkad.pure.groups.classic_member import most_voted
-from pykafkad.pure.groups.consumer import REBALANCE, REGEX, SESSION, ConsumerGroup, count
+from pykafkad.pure.groups.consumer import NO_SHARE, REBALANCE, REGEX, SESSION, ConsumerGroup, count
 from pykafkad.pure.groups.consumer_member import LEFT_FOR_A_WHILE, UNREVOKED, Member, has_only
 from pykafkad.pure.groups.consumer_reconciliation import Goal, Owned, reconcile
 from pykafkad.pure.groups.effects import Effects
@@ -240,18 +240,23 @@ class Update:
 
     def _subscribers(self, new: Member) -> dict[str, Subscriber]:
         group = self.group
+        shares = group.shares
         replaced = group.instances.get(new.instance_id) if new.instance_id is not None else None
         wanted: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
-        found: dict[str, Subscriber] = {}
-        members = {**group.members, new.member_id: new}
-        if replaced is not None and replaced != new.member_id:
-            members.pop(replaced, None)
-        for member_id, member in members.items():
+
+        def subscriber(member: Member, share: Share) -> Subscriber:
             key = member.topic_names, member.regex
-            if key not in wanted:
-                wanted[key] = self.topic_ids(member)
-            given_to = replaced if member is new and replaced is not None else member_id
-            found[member_id] = Subscriber(wanted[key], group.shares.get(given_to, {}), member.instance_id)
+            topic_ids = wanted.get(key)
+            if topic_ids is None:
+                topic_ids = wanted[key] = self.topic_ids(member)
+            return Subscriber(topic_ids, share, member.instance_id)
+
+        found = {
+            member_id: subscriber(member, shares.get(member_id, NO_SHARE))
+            for member_id, member in group.members.items()
+            if member_id != replaced or member_id == new.member_id
+        }
+        found[new.member_id] = subscriber(new, shares.get(replaced or new.member_id, NO_SHARE))
         return found
 
     def topic_ids(self, member: Member) -> frozenset[bytes]:

@@ -10,7 +10,15 @@ from __future__ import annotations
 
 from heapq import heapify, heappop, heappush, heapreplace
 
-from pykafkad.pure.groups.assignors import PartitionCounts, Share, Shares, Subscriber, Subscribers, kept
+from pykafkad.pure.groups.assignors import (
+    PartitionCounts,
+    Share,
+    Shares,
+    Subscriber,
+    Subscribers,
+    kept,
+    owned_by_topic,
+)
 
 # Overlapping subscriptions may need many rounds to be even; each about halves the difference.
 ROUNDS_MAX = 16
@@ -49,16 +57,11 @@ def _assign_same(members: Subscribers, counts: PartitionCounts) -> Shares:
 def _unassigned(
     members: Subscribers, counts: PartitionCounts, topic_ids: frozenset[bytes]
 ) -> list[tuple[bytes, int]]:
-    assigned: dict[bytes, set[int]] = {}
-    for member in members.values():
-        for topic_id, partitions in member.share.items():
-            assigned.setdefault(topic_id, set()).update(partitions)
-    none: set[int] = set()
+    owned = owned_by_topic(members)
     return [
         (topic_id, partition)
         for topic_id in sorted(topic_ids)
-        for partition in range(counts[topic_id])
-        if partition not in assigned.get(topic_id, none)
+        for partition in sorted(frozenset(range(counts[topic_id])).difference(*owned.get(topic_id, ())))
     ]
 
 
@@ -66,8 +69,11 @@ def _retain(
     member: Subscriber, topic_ids: frozenset[bytes], room: int, free: list[tuple[bytes, int]]
 ) -> tuple[Share, int]:
     """What of its share the member keeps, and how much room is left; what it does not keep becomes free."""
+    had = member.share
+    if had.keys() <= topic_ids and (size := sum(map(len, had.values()))) <= room:
+        return had, room - size
     share: Share = {}
-    for topic_id, partitions in member.share.items():
+    for topic_id, partitions in had.items():
         if topic_id not in topic_ids:
             continue
         if len(partitions) <= room:
@@ -79,7 +85,7 @@ def _retain(
             share[topic_id] = frozenset(ordered[:room])
         free += [(topic_id, partition) for partition in ordered[room:]]
         room = 0
-    return kept(member.share, share), room
+    return kept(had, share), room
 
 
 def _deal(shares: Shares, below: list[tuple[str, int]], free: list[tuple[bytes, int]]) -> None:
