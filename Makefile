@@ -4,6 +4,7 @@
 # check    style, types, layers, formats, generated files; changes nothing (format: changes them)
 # suites   other people's test suites against a broker of ours
 # bench    the same work on pykafkad and on Apache Kafka, side by side; BENCH_ARGS=
+# torture  brokers that are killed at every call, damaged, cut off the power, starved of disk; SEED=, TORTURE_ARGS=
 # asan     golden data and ASAN_SECONDS of mutated input under the address and undefined-behaviour sanitizers
 # tox      unit tests of the installed package on the newest Python that is here; TOX_ARGS="-e py311,py312,py313"
 # clean    what the others made
@@ -29,7 +30,7 @@ EXT_SOURCES := $(wildcard ext/*.pyx ext/*.pxi ext/*.pxd ext/c/*.c ext/c/*.h)
 C_SOURCES := $(wildcard ext/c/*.c ext/c/*.h bench/*.c)
 STYLED := pykafkad tests compat_tests bench protocol tools setup.py conftest.py
 
-.PHONY: build run test check format unit compat suites bench bench-smoke asan tox clean
+.PHONY: build run test check format unit compat suites bench bench-smoke torture torture-short asan tox clean
 
 build: $(VENV)/.installed $(VENV)/.compiled
 
@@ -59,6 +60,7 @@ run: build
 test: build $(VENV)/.check
 	$(MAKE) check
 	$(MAKE) unit
+	$(MAKE) torture-short
 	$(MAKE) bench-smoke
 	$(MAKE) compat
 	$(MAKE) asan ASAN_SECONDS=$(ASAN_SHORT_SECONDS)
@@ -86,6 +88,8 @@ compat: build $(VENV)/.check
 	$(PYTEST) compat_tests/clients
 	$(PYTEST) -n 2 compat_tests/groups
 	$(PYTEST) compat_tests/tools
+	$(PYTEST) compat_tests/exchange
+	$(PYTEST) compat_tests/cleaner
 	$(PYTEST) compat_tests/differential
 	$(PYTEST) compat_tests/spark
 
@@ -98,6 +102,14 @@ bench: build $(VENV)/.check
 
 bench-smoke: build $(VENV)/.check
 	$(BIN)/python -m bench --quick
+
+# An hour and a half on two cores. SEED=n does the same again; what fails is printed with the command that repeats it alone.
+torture: build $(VENV)/.check
+	$(BIN)/python -m tests.torture $(TORTURE_ARGS)
+	EXCHANGE_ROUNDS=10 $(PYTEST) compat_tests/exchange
+
+torture-short: build $(VENV)/.check
+	$(BIN)/python -m tests.torture --short
 
 asan: build $(VENV)/.check
 	tests/fuzz/run $(BIN)/python $(ASAN_SECONDS)

@@ -17,6 +17,11 @@ DOORS = {
     "records": ["crc32c.c", "batch.c", "batch_records.c", "batch_sink.c"],
     "segment": ["crc32c.c", "segment.c", "segment_check.c"],
     "index": ["index.c"],
+    "cleaner": [
+        *("crc32c.c", "batch.c", "batch_records.c", "batch_sink.c"),
+        *("cleaner_map.c", "cleaner_producers.c", "cleaner_round.c", "cleaner_files.c"),
+        *("cleaner_index.c", "cleaner_filter.c", "cleaner_build.c"),
+    ],
     "reactor": ["reactor_frames.c", "reactor_send.c", "reactor_timers.c", "reactor_wait.c"],
 }
 

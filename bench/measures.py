@@ -55,22 +55,35 @@ class Sizes(NamedTuple):
     members: int  # of one group
     groups: int
     partitions: int
+    segmented: int  # partitions of three segments
+    unclean_bytes: int
+    far_bytes: int  # of a log that is fetched from at random, and of a small one
+    near_bytes: int
+    dirty_bytes: int
 
 
-FULL = Sizes(1_000_000, 100_000, 3000, 3.0, 1.0, 30, 500, 5000, 10, 100, 200, 1000, 10_000)
-QUICK = Sizes(50_000, 5_000, 200, 0.4, 0.2, 5, 100, 500, 2, 5, 20, 50, 200)
+FULL = Sizes(
+    *(1_000_000, 100_000, 3000, 3.0, 1.0, 30, 500, 5000, 10, 100, 200, 1000, 10_000),
+    *(1_000, 2 << 30, 4 << 30, 40 << 20, 1 << 30),
+)
+QUICK = Sizes(
+    *(50_000, 5_000, 200, 0.4, 0.2, 5, 100, 500, 2, 5, 20, 50, 200),
+    *(30, 16 << 20, 16 << 20, 4 << 20, 8 << 20),
+)
 
 
 class Topic:
     """A topic for the time of a measure: `with Topic(side) as name`."""
 
-    def __init__(self, side: Side, partitions: int = 1) -> None:
+    def __init__(self, side: Side, partitions: int = 1, **configs: str) -> None:
+        """Configs by name, with `_` for `.`."""
         self.client = side.client()
         self.name = f"bench-{next(_numbers)}"
         self.partitions = partitions
+        self.configs = {name.replace("_", "."): value for name, value in configs.items()}
 
     def __enter__(self) -> str:
-        create_topic(self.client, self.name, self.partitions)
+        create_topic(self.client, self.name, self.partitions, self.configs)
         wait_for_leaders(self.client, self.name, self.partitions)
         return self.name
 
@@ -79,8 +92,12 @@ class Topic:
         self.client.close()
 
 
-def create_topic(client: RawClient, name: str, partitions: int = 1) -> None:
-    topic = CreateTopicsRequest.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+def create_topic(
+    client: RawClient, name: str, partitions: int = 1, configs: dict[str, str] | None = None
+) -> None:
+    kind = CreateTopicsRequest
+    pairs = [kind.CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
+    topic = kind.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=pairs)
     answer = client.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), CREATE_VERSION)
     if answer.topics[0].error_code:
         raise RuntimeError(f"cannot create {name}: {answer}")
@@ -160,7 +177,22 @@ def raw_sequential(side: Side, sizes: Sizes) -> Numbers:
 
 def pipelined(side: Side, sizes: Sizes) -> Numbers:
     """50 connections with 16 one-record batches in flight on each, over ten partitions."""
-    with Topic(side, MANY_PARTITIONS) as topic:
+    return _pipelined(side, sizes)
+
+
+def flushed(side: Side, sizes: Sizes) -> Numbers:
+    """The same where every record is on the disk before it is acknowledged; and one at a time."""
+    with Topic(side, flush_messages="1") as topic:
+        error_at = frames.produce_error_at(topic)
+        frame = frames.produce(topic, 0, frames.batch(1, 100))
+        load = Load(side.port, [frame], error_at=error_at, seconds=sizes.seconds, warmup=sizes.warmup)
+        alone = load.result()
+    many = _pipelined(side, sizes, flush_messages="1")
+    return {"p50_us": alone["p50_us"], "p99_us": alone["p99_us"], "rate": many["rate"]}
+
+
+def _pipelined(side: Side, sizes: Sizes, **configs: str) -> Numbers:
+    with Topic(side, MANY_PARTITIONS, **configs) as topic:
         data = frames.batch(1, 100)
         load = Load(
             side.port,

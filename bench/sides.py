@@ -45,10 +45,21 @@ class Side(ABC):
     pid: int
 
     @abstractmethod
+    def __init__(self, config: dict[str, str] | None = None) -> None: ...
+
+    @property
+    @abstractmethod
+    def data(self) -> Path: ...
+
+    @abstractmethod
     def spawn(self) -> None: ...
 
     @abstractmethod
     def stop(self) -> None: ...
+
+    @abstractmethod
+    def kill(self) -> None:
+        """As a power cut for the process: the next start has everything to recover."""
 
     @abstractmethod
     def remove(self) -> None: ...
@@ -86,10 +97,14 @@ class Side(ABC):
 class Kafka(Side):
     name = "kafka"
 
-    def __init__(self) -> None:
-        self.broker = ReferenceKafka(directory=tempfile.mkdtemp(prefix="bench-kafka-"))
+    def __init__(self, config: dict[str, str] | None = None) -> None:
+        self.broker = ReferenceKafka(directory=tempfile.mkdtemp(prefix="bench-kafka-"), config=config)
         self.broker.format()
         self.port = self.broker.port
+
+    @property
+    def data(self) -> Path:
+        return self.broker.data
 
     def spawn(self) -> None:
         self.broker.spawn()
@@ -97,6 +112,9 @@ class Kafka(Side):
 
     def stop(self) -> None:
         self.broker.kill()  # its files are thrown away
+
+    def kill(self) -> None:
+        self.broker.kill()
 
     def stop_in_order(self) -> None:
         self.broker.stop()
@@ -108,16 +126,21 @@ class Kafka(Side):
 class Pykafkad(Side):
     name = "pykafkad"
 
-    def __init__(self) -> None:
+    def __init__(self, config: dict[str, str] | None = None) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="bench-pykafkad-"))
+        self.overrides = [word for pair in (config or {}).items() for word in ("--override", "=".join(pair))]
         self.port = free_ports()
         self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def data(self) -> Path:
+        return self.directory / "data"
 
     def spawn(self) -> None:
         command = [sys.executable, "-m", "pykafkad", "start", "--port", str(self.port)]
         with (self.directory / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, "--data", str(self.directory / "data"), *OVERRIDES],
+                [*command, "--data", str(self.data), *OVERRIDES, *self.overrides],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -135,6 +158,12 @@ class Pykafkad(Side):
                 raise RuntimeError("pykafkad does not stop on SIGTERM") from None
             finally:
                 self.process = None
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
 
     def remove(self) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)

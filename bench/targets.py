@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bench import groups, measures, partitions
+from bench import cleaning, groups, measures, partitions, starts
 from bench.measures import Measure
 
 Reduce = Callable[[Sequence[float]], float]
@@ -18,6 +18,7 @@ HIGH: Reduce = max
 MIDDLE: Reduce = statistics.median
 LAST: Reduce = lambda values: values[-1]  # noqa: E731
 MIB = 1 << 20
+DEDUPE_MIB = 128 + 16  # log.cleaner.dedupe.buffer.size, and what the cleaner reads and writes by
 
 
 class Target(NamedTuple):
@@ -74,6 +75,11 @@ WORKS = [
     Work("commits", groups.offset_commits, 3, 2),
     Work("groups", groups.group_memory, 1),
     Work("partitions", partitions.many_partitions, 1),
+    Work("flushed", measures.flushed, 3, 1),
+    Work("segments", starts.many_segments, 1),
+    Work("crash", starts.after_a_crash, 1),
+    Work("random", starts.far_fetches, 1),
+    Work("cleaning", cleaning.cleaning, 2),
     Work("loaded", measures.loaded_memory, 1),
 ]
 
@@ -124,6 +130,16 @@ ROWS = [
     Row("  memory", "MiB", "partitions", "bytes", LOW, 1 / MIB, at_most(0.25)),
     Row("  memory, restarted", "MiB", "partitions", "restarted_bytes", LOW, 1 / MIB, at_most(0.25)),
     Row("  memory a partition", "KiB", "partitions", "bytes_each", LOW, 1 / 1024),
+    Row("flush.messages=1, one by one: p50", "us", "flushed", "p50_us", MIDDLE),
+    Row("  p99", "us", "flushed", "p99_us", MIDDLE),
+    Row("  50 connections x 16 in flight", "requests/s", "flushed", "rate", HIGH),
+    Row("start with 1,000 partitions x 3 segments", "s", "segments", "seconds", LOW, 1, at_most(0.3)),
+    Row("start after kill -9 with a log of 2 GiB", "s", "crash", "seconds", LOW, 1, at_most(1)),
+    Row("fetch at random of 4 GiB: p50", "us", "random", "far_us", MIDDLE),
+    Row("  to that of 40 MiB", "x", "random", "ratio", MIDDLE, 1, ours_at_most(1.2)),
+    Row("log cleaner, 1 GiB of 1 KiB records", "MB/s", "cleaning", "rate", HIGH, 1, at_least(1)),
+    Row("  broker CPU a GB", "s", "cleaning", "cpu_per_gb", LOW),
+    Row("  memory meanwhile", "MiB", "cleaning", "bytes", LOW, 1 / MIB, ours_at_most(DEDUPE_MIB)),
     Row("few connections, opened and answered in turn", "s", "few", "open_seconds", LOW),
     Row("few connections, all asking at once", "s", "few", "ask_seconds", LOW),
     Row("many connections, opened and answered in turn", "s", "many", "open_seconds", LOW),

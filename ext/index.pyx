@@ -15,10 +15,12 @@ cdef extern from "index.h" nogil:
     ctypedef struct index_map:
         uint8_t *map
         size_t mapped
+        size_t backed
         uint32_t count
         uint32_t capacity
         uint32_t width
     int index_open(index_map *index, const char *path, uint32_t width, size_t max_bytes, int64_t count)
+    int index_back(index_map *index, const char *path)
     int index_close(index_map *index, const char *path, int trim)
     int index_create(const char *path)
     void index_put_offset(index_map *index, uint32_t relative_offset, uint32_t position)
@@ -105,6 +107,14 @@ cdef class Index:
             self.map_file(True)
         if self.index.count >= self.index.capacity:
             raise IndexError(f"no room in {self.path}: {self.index.count} of {self.index.capacity} entries")
+        if (<size_t>self.index.count + 1) * self.index.width > self.index.backed:
+            self.back()
+
+    cdef int back(self) except -1:
+        encoded = os.fsencode(self.path)
+        cdef int error = index_back(&self.index, encoded)
+        if error:
+            self.fail(error)
 
     @property
     def entries(self):

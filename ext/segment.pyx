@@ -60,6 +60,17 @@ class CorruptSegment(Exception):
     """The bytes where a batch should be are not one."""
 
 
+cdef int64_t most_files = 0x7FFFFFFFFFFFFFFF
+cdef object let_go_of_files = None
+
+
+def limit_open_files(int64_t most, let_go):
+    """From `most` open files of segments on, `let_go` is called before another one is opened (None: no limit)."""
+    global most_files, let_go_of_files
+    most_files = most if let_go is not None else 0x7FFFFFFFFFFFFFFF
+    let_go_of_files = let_go
+
+
 cdef object read_error(int fd_errno, str path):
     return OSError(fd_errno, os.strerror(fd_errno), path)
 
@@ -146,11 +157,15 @@ cdef class Segment:
     cpdef SegmentFile open_file(self):
         """The file, opened when first needed: idle partitions hold no descriptor."""
         if self.file is None:
+            if open_files >= most_files:
+                let_go_of_files()
             self.file = SegmentFile(self.path)
         return self.file
 
     cdef SegmentFile writable_file(self):
         if self.file is None or not self.file.writable:
+            if open_files >= most_files:
+                let_go_of_files()
             self.file = SegmentFile(self.path, writable=True)
         return self.file
 
@@ -448,15 +463,19 @@ cdef class Segment:
     def load_end(self):
         """After a clean stop: the end offset and newest maxima from the last index entry on.
 
-        Returns where the last whole batch ends: less than size when the file is torn behind it.
+        Returns where the last whole batch ends: less than size when the file is torn behind it. CorruptSegment when
+        the index does not point to a batch of that offset, and says nothing about the end.
         """
-        cdef int64_t found = 0, position, end = self.size
+        cdef int64_t found = 0, position, end = self.size, indexed = -1
         cdef segment_batch batch
         cdef int verdict, fd
         self.unindexed_bytes = 0
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last_entry
         position = self.offset_index.position_of(0x7FFFFFFFFFFFFFFF)
-        self.end_offset = self.offset_index.last_offset + 1 if self.offset_index.entries else self.base_offset
+        self.end_offset = self.base_offset
+        if self.offset_index.entries:
+            indexed = self.offset_index.last_offset
+            self.end_offset = indexed + 1
         if end == 0:
             return 0
         fd = self.open_file().fd
@@ -464,6 +483,9 @@ cdef class Segment:
             verdict = segment_find_offset(fd, position, end, 0, &found, &batch)
             if verdict == SEGMENT_ERRNO:
                 raise read_error(errno, self.path)
+            if indexed >= 0 and (verdict != SEGMENT_OK or batch.last_offset > indexed):
+                raise CorruptSegment(f"{self.path}: no batch of offset {indexed} at byte {position}")
+            indexed = -1
             if verdict != SEGMENT_OK:
                 return position
             self.end_offset = batch.last_offset + 1
@@ -481,17 +503,19 @@ cdef class Segment:
         for slot in range(BOUNDARIES):
             self.boundaries[slot].offset = -1
 
-    def check(self, each, int64_t limit=-1):
+    def check(self, each, int64_t limit=-1, int epoch=-1, walked=None):
         """After a crash: walk the batches from the start, check each whole, make the indexes anew.
 
-        `each(header)` is called in order for the good batches that leader epochs and producers depend on. Returns
-        (position, why): where the good part ends, and None or what is wrong there. The file is not cut here.
+        `each(header)` is called in order for the good batches that leader epochs and producers depend on, `walked(size)`
+        now and then with the bytes since its last call; `epoch`: none below it may come. Returns (position, why): where the good part ends, and None or what is wrong there. The file is not cut here.
         """
         cdef int64_t end = self.size if limit < 0 else min(limit, self.size)
         cdef Walk walk = Walk.__new__(Walk, self.path, self.open_file().fd, self.base_offset, end)
         cdef segment_check *check = &walk.check
         cdef int slot
+        cdef int64_t told = 0
         check.interval = self.index_interval_bytes
+        check.epoch = epoch
         self.offset_index.reset()
         self.time_index.reset()
         while walk.verdict == CHECK_ON:
@@ -502,6 +526,9 @@ cdef class Segment:
                                              check.entries[slot].max_timestamp_offset)
             for header in found:
                 each(header)
+            if walked is not None:
+                walked(check.position - told)
+                told = check.position
         self.max_timestamp = check.max_timestamp
         self.max_timestamp_offset = check.max_timestamp_offset
         self.end_offset = check.next_offset

@@ -1,6 +1,9 @@
 # What a segment hands out: SegmentFile, FileRange, Appended, BatchHeader. Part of segment.pyx.
 
 
+cdef int64_t open_files = 0
+
+
 cdef class SegmentFile:
     """An open file, closed when the last one who holds it lets go. Never written through a link: see Segment."""
 
@@ -9,14 +12,18 @@ cdef class SegmentFile:
     cdef readonly object path
 
     def __cinit__(self, path, bint create=False, bint writable=False):
+        global open_files
         self.fd = -1
         self.path = path
         self.writable = create or writable
         flags = (os.O_RDWR | os.O_NOFOLLOW) if self.writable else os.O_RDONLY
         self.fd = os.open(path, flags | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+        open_files += 1
 
     def __dealloc__(self):
+        global open_files
         if self.fd >= 0:
+            open_files -= 1
             os.close(self.fd)
 
 

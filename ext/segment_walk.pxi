@@ -25,7 +25,7 @@ cdef extern from "segment_check.h" nogil:
         int64_t count, at, wrong, first_wrong
     ctypedef struct segment_check:
         int64_t base_offset, end, interval, position, next_offset, max_timestamp, max_timestamp_offset
-        int64_t batches, records, unindexed
+        int64_t batches, records, gaps, unindexed
         int32_t epoch
         segment_batch current
         check_notable *notables
@@ -106,7 +106,8 @@ cdef int64_t real_entries(bytes data, int width) except -1:
 cdef class Inspection:
     """A look at every byte of a segment's file, of which nothing is changed.
 
-    `offset_index` and `time_index`: the bytes of the segment's indexes, to be compared with it.
+    It begins at `position`. `offset_index` and `time_index`: the bytes of the segment's indexes, to be compared with it;
+    `epoch`: no leader epoch below it may come.
     """
 
     cdef Walk walk
@@ -114,11 +115,14 @@ cdef class Inspection:
     cdef readonly object path
     cdef bytes offsets, times
 
-    def __cinit__(self, path, int64_t base_offset, int64_t end=-1, bytes offset_index=None, bytes time_index=None):
+    def __cinit__(self, path, int64_t base_offset, int64_t end=-1, bytes offset_index=None, bytes time_index=None,
+                  int epoch=-1, int64_t position=0):
         self.fd = -1
         self.path = path
         self.fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.walk = Walk.__new__(Walk, path, self.fd, base_offset, os.fstat(self.fd).st_size if end < 0 else end)
+        self.walk.check.epoch = epoch
+        self.walk.check.position = position
         self.offsets = offset_index
         self.times = time_index
         if offset_index is not None:
@@ -186,8 +190,9 @@ cdef class Inspection:
         return self.walk.check.next_offset
 
     @property
-    def max_timestamp(self):
-        return self.walk.check.max_timestamp
+    def epoch(self):
+        """The highest leader epoch so far."""
+        return self.walk.check.epoch
 
     @property
     def batches(self):
@@ -197,6 +202,11 @@ cdef class Inspection:
     def records(self):
         """Of the batches of format 2, which say how many they have."""
         return self.walk.check.records
+
+    @property
+    def gaps(self):
+        """Batches that do not begin where the one before ended: a cleaning was here."""
+        return self.walk.check.gaps
 
     @property
     def index_faults(self):

@@ -16,7 +16,8 @@ from pykafkad.logs import LEVELS, logger, set_level
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from pykafkad.config import BrokerConfig
     from pykafkad.config_def import ConfigError
@@ -27,6 +28,7 @@ EXIT_INTERRUPTED = 130
 
 USAGE = """\
 usage: pykafkad start [server.properties] [options]
+       pykafkad open DIR... --read-only [options]
        pykafkad TOOL [options]
        pykafkad help | --version
 
@@ -66,28 +68,43 @@ class Options:
 def parse_start(arguments: Sequence[str]) -> Options:
     """The options of `start`, in any order; UsageError for what is not one."""
     options = Options()
+    read_options(options, arguments, _take, SETTERS)
+    _check_data(options)
+    return options
+
+
+def read_options(
+    options: Options,
+    arguments: Sequence[str],
+    take: Callable[[Any, str], bool],
+    setters: Mapping[str, Callable[[Options, str], None]],
+) -> None:
+    """Options with a value go to their setter; the others are offered to `take`, which says whether it knows them."""
     rest = list(arguments)
     while rest:
         argument = rest.pop(0)
+        if take(options, argument):
+            continue
         name, equals, value = argument.partition("=")
-        if not argument.startswith("--"):
-            if argument.startswith("-") and argument != "-":
-                raise UsageError(f"unknown option {argument}; see pykafkad help")
-            if options.file is not None:
-                raise UsageError(f"one properties file only: {options.file} or {argument}?")
-            options.file = argument
-        elif name == "--ephemeral" and not equals:
-            options.ephemeral = True
-        elif name not in _SETTERS:
+        if name not in setters:
             raise UsageError(f"unknown option {name}; see pykafkad help")
-        else:
-            if not equals:
-                if not rest:
-                    raise UsageError(f"{name} needs a value")
-                value = rest.pop(0)
-            _SETTERS[name](options, value)
-    _check_data(options)
-    return options
+        if not equals:
+            if not rest:
+                raise UsageError(f"{name} needs a value")
+            value = rest.pop(0)
+        setters[name](options, value)
+
+
+def _take(options: Options, argument: str) -> bool:
+    if argument == "--ephemeral":
+        options.ephemeral = True
+    elif argument.startswith("-") and argument != "-":
+        return False
+    elif options.file is not None:
+        raise UsageError(f"one properties file only: {options.file} or {argument}?")
+    else:
+        options.file = argument
+    return True
 
 
 def _check_data(options: Options) -> None:
@@ -131,7 +148,7 @@ def _set_log_level(options: Options, value: str) -> None:
     options.log_level = value
 
 
-_SETTERS = {
+SETTERS = {
     "--host": _set_host,
     "--port": _set_port,
     "--data": _set_data,
@@ -149,6 +166,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command in ("--version", "version"):
         sys.stdout.write(f"pykafkad {__version__}\n")
         return 0
+    if command == "open":
+        from pykafkad import opening
+
+        return opening.main(rest)
     if command != "start":
         from pykafkad import tools
 
@@ -174,6 +195,24 @@ def tools_usage() -> str:
 
 def start(options: Options) -> int:
     """Make the config, then serve until told to stop."""
+    return guarded(options, _start, with_directory=options.ephemeral)
+
+
+def _start(options: Options, temporary: str | None) -> int:
+    config, data_is_default = load_config(options, temporary)
+    say_notes(config)
+    from pykafkad import server
+
+    return server.run(config, data_is_default=data_is_default)
+
+
+def say_notes(config: BrokerConfig) -> None:
+    for level, line in config.notes():
+        getattr(logger("config"), level)(line)
+
+
+def guarded(options: Options, serve: Callable[[Options, str | None], int], *, with_directory: bool) -> int:
+    """Serve; what goes wrong becomes one line and an exit code. `with_directory`: in a temporary one, gone at the end."""
     from pykafkad.config import ConfigError
     from pykafkad.properties import PropertiesError
 
@@ -181,14 +220,9 @@ def start(options: Options) -> int:
         set_level(options.log_level)
     temporary = None
     try:
-        if options.ephemeral:
+        if with_directory:
             temporary = _make_temporary_directory()
-        config, data_is_default = load_config(options, temporary)
-        for level, line in config.notes():
-            getattr(logger("config"), level)(line)
-        from pykafkad import server
-
-        return server.run(config, data_is_default=data_is_default)
+        return serve(options, temporary)
     except ConfigError as problem:
         return _fail(said_of(problem), EXIT_USAGE)
     except PropertiesError as problem:

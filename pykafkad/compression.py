@@ -88,9 +88,7 @@ def compressor(codec: int, level: int | None = None) -> Compressor:
         return SnappyCompressor()
     if codec == LZ4:
         return Lz4Compressor(level)
-    import zstandard
-
-    return zstandard.ZstdCompressor(level=3 if level is None else level).compressobj()
+    return ZstdCompressor(ZSTD_DEFAULT_LEVEL if level is None else level)
 
 
 # -- gzip, as java.util.zip.GZIPInputStream reads it
@@ -383,6 +381,7 @@ ZSTD_INPUT_BYTES = ZSTD_BLOCK_BYTES + 3  # what the Java library reads at a time
 ZSTD_FILL_BYTES = 16 * 1024
 ZSTD_WINDOW_BYTES = 1 << 27  # as the Java library: larger ones are refused
 ZSTD_RLE, ZSTD_COMPRESSED = 1, 2  # kinds of blocks
+ZSTD_DEFAULT_LEVEL = 3
 
 
 def unzstd(payload: memoryview) -> Iterator[bytes]:
@@ -392,9 +391,7 @@ def unzstd(payload: memoryview) -> Iterator[bytes]:
     while position < len(payload):
         start = position
         # Making a decompressor takes longer than most batches; list operations keep it to one user at a time.
-        decompressor: Any = (
-            idle_zstd.pop() if idle_zstd else zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
-        )
+        decompressor: Any = idle(idle_zstd) or zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
         try:
             frame = decompressor.decompressobj()
             for end in zstd_ends(payload, position):
@@ -420,6 +417,36 @@ def check_torn_frame(payload: memoryview, start: int) -> None:
 
 
 idle_zstd: list[Any] = []
+idle_zstd_compressors: dict[int, list[Any]] = {}  # by level; one takes eight times as long to make as to use
+
+
+def idle(waiting: list[Any]) -> Any:
+    """One that nobody uses, or None; threads may ask at once."""
+    try:
+        return waiting.pop()
+    except IndexError:
+        return None
+
+
+class ZstdCompressor:
+    """One frame."""
+
+    def __init__(self, level: int) -> None:
+        import zstandard
+
+        self._level = level
+        self._compressor: Any = idle(idle_zstd_compressors.setdefault(level, []))
+        self._compressor = self._compressor or zstandard.ZstdCompressor(level=level)
+        self._frame = self._compressor.compressobj()
+
+    def compress(self, data: bytes) -> bytes:
+        out: bytes = self._frame.compress(data)
+        return out
+
+    def flush(self) -> bytes:
+        out: bytes = self._frame.flush()
+        idle_zstd_compressors[self._level].append(self._compressor)
+        return out
 
 
 def zstd_ends(payload: memoryview, start: int) -> Iterator[int]:

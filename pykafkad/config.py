@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BROKER_KEYS",
+    "OWN_KEYS",
     "TOPIC_KEYS",
     "BrokerConfig",
     "ConfigError",
@@ -39,12 +40,14 @@ __all__ = [
 ]
 
 BROKER_KEYS: dict[str, Key] = rows(config_table.BROKER)
+OWN_KEYS: dict[str, Key] = rows(config_table.OWN)
 TOPIC_KEYS: dict[str, Key] = rows(config_entities.TOPIC)
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 9092
 DEFAULT_NODE_ID = 1
 _DEFAULTS: dict[str, Value] = {name: key.default for name, key in BROKER_KEYS.items()}
+_DEFAULTS.update((name, key.default) for name, key in OWN_KEYS.items())
 _DEFAULTS["node.id"] = DEFAULT_NODE_ID
 _DEFAULTS["process.roles"] = ["broker", "controller"]
 _DEFAULTS["controller.listener.names"] = []
@@ -120,9 +123,10 @@ class BrokerConfig:
         self.unknown = [name for name in self.texts if _known(name) is None]
         self._values = dict(_DEFAULTS)
         everything = self.texts | self.dynamic
-        for name in BROKER_KEYS:
-            if name in everything:
-                self._values[name] = BROKER_KEYS[name].parse(everything[name])
+        for keys in (BROKER_KEYS, OWN_KEYS):
+            for name in keys:
+                if name in everything:
+                    self._values[name] = keys[name].parse(everything[name])
         self._resolve_node_id()
         self._check_quorum()
         self._resolve_listeners()
@@ -199,7 +203,12 @@ class BrokerConfig:
     @property
     def unhonoured(self) -> list[str]:
         """Known keys that somebody set and that change nothing in this broker."""
-        return [name for name in self.texts if (key := _known(name)) and key not in config_table.HONOURED]
+        honoured = config_table.HONOURED
+        return [
+            name
+            for name in self.texts
+            if (key := _known(name)) and key not in honoured and key not in OWN_KEYS
+        ]
 
     def notes(self) -> list[tuple[str, str]]:
         """What the user should be told at start, as (level, line)."""
@@ -285,7 +294,7 @@ class BrokerConfig:
 
 def _known(name: str) -> str | None:
     """The key that a name stands for: itself, or what follows `listener.name.NAME.`; None if unknown."""
-    if name in BROKER_KEYS:
+    if name in BROKER_KEYS or name in OWN_KEYS:
         return name
     if name.startswith("listener.name."):
         suffix = name.split(".", 3)[-1]

@@ -145,8 +145,9 @@ QUOTA_BROKER: tuple[tuple[object, ...], ...] = (
 # Topic keys this broker acts upon; the others are kept, shown and handed on, as in Kafka.
 TOPIC_HONOURED: frozenset[str] = frozenset({
     "cleanup.policy", "compression.gzip.level", "compression.lz4.level", "compression.type",
-    "compression.zstd.level", "file.delete.delay.ms", "flush.messages", "flush.ms", "index.interval.bytes",
-    "internal.segment.bytes", "max.message.bytes", "message.timestamp.after.max.ms",
-    "message.timestamp.before.max.ms", "message.timestamp.type", "min.insync.replicas", "preallocate",
+    "compression.zstd.level", "delete.retention.ms", "file.delete.delay.ms", "flush.messages", "flush.ms",
+    "index.interval.bytes", "internal.segment.bytes", "max.compaction.lag.ms", "max.message.bytes",
+    "message.timestamp.after.max.ms", "message.timestamp.before.max.ms", "message.timestamp.type",
+    "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "preallocate",
     "retention.bytes", "retention.ms", "segment.bytes", "segment.index.bytes", "segment.jitter.ms", "segment.ms",
 })  # fmt: skip

@@ -3,7 +3,7 @@
 Owns facts alone: name, type, default, validator, importance, scope and whether Kafka hides the key. The
 rows stand in the order in which Kafka looks at them, so that of several mistakes the same one is reported
 first. Literals only: the compiled file holds one constant, which costs next to nothing to import.
-HONOURED is what this broker acts upon.
+OWN are the keys that are not Kafka's, HONOURED is what this broker acts upon of Kafka's.
 """
 
 from __future__ import annotations
@@ -385,6 +385,11 @@ BROKER: tuple[tuple[object, ...], ...] = (
     ("add.partitions.to.txn.retry.backoff.max.ms", "INT", 100, "0..", "HIGH", ""),
     ("add.partitions.to.txn.retry.backoff.ms", "INT", 20, "1..", "HIGH", ""),
 )
+
+# Keys of our own, which Kafka does not know: shown to clients only where one is set.
+OWN: tuple[tuple[object, ...], ...] = (
+    ("pykafkad.scrub.max.bytes.per.second", "LONG", 0, "0..", "LOW", "cluster", True),
+)
 # fmt: on
 
 # What this broker acts upon; any other known key that is set explicitly is named in one warning at start.
@@ -394,6 +399,10 @@ HONOURED: frozenset[str] = frozenset({
     "connections.max.idle.ms", "controller.listener.names", "controller.quorum.bootstrap.servers",
     "controller.quorum.voters", "cordoned.log.dirs", "default.replication.factor", "delete.topic.enable",
     "fetch.max.bytes", "inter.broker.listener.name", "listener.security.protocol.map", "listeners",
+    "log.cleaner.backoff.ms", "log.cleaner.dedupe.buffer.size", "log.cleaner.delete.retention.ms",
+    "log.cleaner.enable", "log.cleaner.io.buffer.load.factor", "log.cleaner.io.buffer.size",
+    "log.cleaner.io.max.bytes.per.second", "log.cleaner.max.compaction.lag.ms",
+    "log.cleaner.min.cleanable.ratio", "log.cleaner.min.compaction.lag.ms", "log.cleaner.threads",
     "log.cleanup.policy", "log.dir", "log.dirs", "log.flush.interval.messages", "log.flush.interval.ms",
     "log.flush.offset.checkpoint.interval.ms", "log.flush.scheduler.interval.ms",
     "log.flush.start.offset.checkpoint.interval.ms", "log.index.interval.bytes", "log.index.size.max.bytes",
@@ -404,7 +413,11 @@ HONOURED: frozenset[str] = frozenset({
     "log.roll.jitter.ms", "log.roll.ms", "log.segment.bytes", "log.segment.delete.delay.ms",
     "max.connections", "max.connections.per.ip", "max.connections.per.ip.overrides",
     "max.incremental.fetch.session.cache.slots", "max.request.partition.size.limit", "message.max.bytes",
-    "metadata.log.dir", "min.insync.replicas", "node.id", "num.partitions", "num.replica.alter.log.dirs.threads",
+    "internal.metadata.log.segment.bytes", "metadata.log.dir",
+    "metadata.log.max.record.bytes.between.snapshots", "metadata.log.max.snapshot.interval.ms",
+    "metadata.log.segment.bytes", "metadata.log.segment.ms", "metadata.max.retention.bytes",
+    "metadata.max.retention.ms", "min.insync.replicas", "node.id", "num.partitions", "num.recovery.threads.per.data.dir",
+    "num.replica.alter.log.dirs.threads",
     "process.roles", "producer.id.expiration.check.interval.ms",
     "producer.id.expiration.ms", "replica.high.watermark.checkpoint.interval.ms",
     "group.consumer.assignment.interval.ms", "group.consumer.assignors",

@@ -278,6 +278,7 @@ MESSAGES: dict[int, str] = {
         "has registered with a different member.id."
     ),
     ELIGIBLE_LEADERS_NOT_AVAILABLE: "Eligible topic partition leaders are not available.",
+    PREFERRED_LEADER_NOT_AVAILABLE: "The preferred leader was not available.",
     ELECTION_NOT_NEEDED: "Leader election not needed for topic partition.",
     NO_REASSIGNMENT_IN_PROGRESS: "No partition reassignment is in progress.",
     GROUP_SUBSCRIBED_TO_TOPIC: (

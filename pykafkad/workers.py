@@ -1,7 +1,7 @@
 """Threads for what can block: fsync, deletion, recovery. They own nothing.
 
 `submit(work, done)` runs `work()` on a thread and calls `done(result)` on the loop; where `work` raised,
-`result` is the exception. Threads start on first need, at most `LIMIT` of them. `_thread` and `SimpleQueue`
+`result` is the exception. Threads start on first need, at most `limit` of them. `_thread` and `SimpleQueue`
 serve, since `threading` would cost the start of every broker that never needs a thread.
 """
 
@@ -19,15 +19,16 @@ Done = Callable[[Any], None]
 
 
 class Workers:
-    def __init__(self, post: Callable[..., None]) -> None:
+    def __init__(self, post: Callable[..., None], limit: int = LIMIT) -> None:
         self._post = post
+        self._limit = limit
         self._queue: SimpleQueue[tuple[Work, Done] | None] = SimpleQueue()
         self._threads = 0
         self._outstanding = 0
 
     def submit(self, work: Work, done: Done) -> None:
         self._outstanding += 1
-        if self._outstanding > self._threads and self._threads < LIMIT:
+        if self._outstanding > self._threads and self._threads < self._limit:
             self._threads += 1
             start_new_thread(self._serve, ())
         self._queue.put((work, done))

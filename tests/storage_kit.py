@@ -31,6 +31,10 @@ TOPIC_DEFAULTS: dict[str, Any] = {
     "file.delete.delay.ms": 60_000,
     "retention.bytes": -1,
     "retention.ms": 604_800_000,
+    "delete.retention.ms": 86_400_000,
+    "min.compaction.lag.ms": 0,
+    "max.compaction.lag.ms": (1 << 63) - 1,
+    "min.cleanable.dirty.ratio": 0.5,
     "preallocate": False,
     "min.insync.replicas": 1,
     "max.message.bytes": 1_048_588,
@@ -45,6 +49,8 @@ TOPIC_DEFAULTS: dict[str, Any] = {
 }
 BROKER_DEFAULTS: dict[str, Any] = {
     "node.id": 1,
+    "num.recovery.threads.per.data.dir": 2,
+    "pykafkad.scrub.max.bytes.per.second": 0,
     "num.replica.alter.log.dirs.threads": None,
     "cordoned.log.dirs": [],
     "producer.id.expiration.ms": 86_400_000,
@@ -54,6 +60,13 @@ BROKER_DEFAULTS: dict[str, Any] = {
     "log.flush.start.offset.checkpoint.interval.ms": 60_000,
     "log.flush.scheduler.interval.ms": (1 << 63) - 1,
     "transaction.partition.verification.enable": True,
+    "log.cleaner.enable": True,
+    "log.cleaner.threads": 1,
+    "log.cleaner.backoff.ms": 15_000,
+    "log.cleaner.dedupe.buffer.size": 128 << 20,
+    "log.cleaner.io.buffer.size": 512 << 10,
+    "log.cleaner.io.buffer.load.factor": 0.9,
+    "log.cleaner.io.max.bytes.per.second": 1.7976931348623157e308,
 }
 
 

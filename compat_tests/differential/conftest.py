@@ -28,16 +28,25 @@ CONFIG = {"transaction.partition.verification.enable": "false", "group.max.size"
 OUR_CONFIG = {**CONFIG, "node.id": "1", "group.initial.rebalance.delay.ms": "0"}
 
 
+# A pair whose logs are looked after all the time: what is due by retention or compaction is done at once.
+TIDY_CONFIG = {
+    "log.retention.check.interval.ms": "200",
+    "log.initial.task.delay.ms": "200",
+    "log.segment.delete.delay.ms": "500",
+    "log.cleaner.backoff.ms": "200",
+}
+
+
 @contextmanager
-def kafka() -> Iterator[int]:
-    with ReferenceKafka(config=CONFIG) as broker:
+def kafka(config: dict[str, str]) -> Iterator[int]:
+    with ReferenceKafka(config=CONFIG | config) as broker:
         yield broker.port
 
 
 @contextmanager
-def pykafkad(directory: Path) -> Iterator[int]:
+def pykafkad(directory: Path, config: dict[str, str]) -> Iterator[int]:
     command = [sys.executable, "-m", "pykafkad", "start", "--port", "0", "--data", str(directory / "data")]
-    for key, value in OUR_CONFIG.items():
+    for key, value in (OUR_CONFIG | config).items():
         command += ["--override", f"{key}={value}"]
     with (directory / "server.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
@@ -61,12 +70,24 @@ def wait_until_serving(side: Side) -> None:
 
 @pytest.fixture(scope="session")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with made_pair(tmp_path_factory, {}) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def tidy_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
+    with made_pair(tmp_path_factory, TIDY_CONFIG) as made:
+        yield made
+
+
+@contextmanager
+def made_pair(tmp_path_factory: pytest.TempPathFactory, config: dict[str, str]) -> Iterator[Pair]:
     why = missing()
     if why:
         pytest.skip(f"NOT COMPARED WITH KAFKA: {why}")
     twin = os.environ.get("DIFFERENTIAL_TWIN")
-    other = kafka() if twin else pykafkad(tmp_path_factory.mktemp("pykafkad"))
-    with other as our_port, kafka() as their_port:
+    other = kafka(config) if twin else pykafkad(tmp_path_factory.mktemp("pykafkad"), config)
+    with other as our_port, kafka(config) as their_port:
         made = Pair(Side("kafka too" if twin else "pykafkad", our_port), Side("kafka", their_port))
         for side in made.sides:
             wait_until_serving(side)

@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define PAGE_BYTES 4096u
+
 static uint32_t load32(const uint8_t *p) {
   return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | (uint32_t)p[3];
 }
@@ -54,6 +56,7 @@ int index_open(index_map *index, const char *path, uint32_t width, size_t max_by
     size = wanted;
   }
   index->width = width;
+  index->backed = 0;
   index->map = NULL;
   index->mapped = 0;
   index->capacity = (uint32_t)(size / width);
@@ -67,6 +70,29 @@ int index_open(index_map *index, const char *path, uint32_t width, size_t max_by
     index->map = map;
     index->mapped = size;
   }
+  close(fd);
+  return 0;
+}
+
+int index_back(index_map *index, const char *path) {
+  static const uint8_t zeroes[PAGE_BYTES];
+  size_t used = (size_t)index->count * index->width, start = index->backed;
+  if (start < used)
+    start = used + (PAGE_BYTES - used % PAGE_BYTES) % PAGE_BYTES; /* the page of the last entry is there */
+  int fd = open(path, O_WRONLY | O_CLOEXEC);
+  if (fd < 0)
+    return errno;
+  for (; start < used + index->width && start < index->mapped; start += PAGE_BYTES) {
+    size_t size = index->mapped - start < PAGE_BYTES ? index->mapped - start : PAGE_BYTES;
+    ssize_t written = pwrite(fd, zeroes, size, (off_t)start);
+    if (written < 0)
+      return fail_with(fd);
+    if ((size_t)written < size) {
+      close(fd);
+      return ENOSPC;
+    }
+  }
+  index->backed = start < index->mapped ? start : index->mapped;
   close(fd);
   return 0;
 }

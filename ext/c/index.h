@@ -16,6 +16,7 @@
 typedef struct {
   uint8_t *map;      /* NULL: not mapped */
   size_t mapped;     /* bytes mapped */
+  size_t backed;     /* bytes that the file system has room for: beyond them the file is a hole */
   uint32_t count;    /* entries that are real */
   uint32_t capacity; /* entries that fit the mapping */
   uint32_t width;    /* bytes of an entry */
@@ -25,6 +26,11 @@ typedef struct {
  * (never cut), and a symbolic link is ELOOP; 0: for reading, as long as the file is. `count` < 0: every whole
  * entry the file has now is real. */
 int index_open(index_map *index, const char *path, uint32_t width, size_t max_bytes, int64_t count);
+
+/* Has the file system set the page of the next entry aside: on a full disk that is an errno value, where a
+ * store into a hole of the mapping would be the end of the process. Needed when (count + 1) * width > backed.
+ */
+int index_back(index_map *index, const char *path);
 
 /* Unmaps; with `trim` also cuts the file at `path` to its real entries. */
 int index_close(index_map *index, const char *path, int trim);

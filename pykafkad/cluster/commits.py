@@ -42,6 +42,10 @@ def at_once(action: Callable[[], None]) -> None:
     action()
 
 
+def nothing() -> None:
+    """Nobody wants to know."""
+
+
 class Commits:
     def __init__(self, metadata: MetadataLog, submit: Submit = submit_inline, soon: Soon = at_once) -> None:
         self._log = metadata
@@ -51,6 +55,9 @@ class Commits:
         self._scheduled = False
         self._writing: list[tuple[Sequence[Record], Done]] = []
         self.failure: UnsafeLog | None = None
+        self.on_appended: Callable[[], None] = nothing
+        self.on_failed: Callable[[], None] = nothing
+        self.has_failed = False
 
     @property
     def idle(self) -> bool:
@@ -68,8 +75,10 @@ class Commits:
 
     def _failed(self, error: BaseException) -> None:
         log.error(f"the metadata log could not be written: {error}")
+        self.has_failed = True
         if isinstance(error, UnsafeLog) and self.failure is None:
             self.failure = error
+        self.on_failed()
 
     def _schedule(self) -> None:
         if self._queued and not self._writing and not self._scheduled:
@@ -82,7 +91,7 @@ class Commits:
             return
         self._writing = self._take()
         if self.failure is not None:
-            self._written(self.failure, 0, [])
+            self._written(self.failure, b"", [])
             return
         batch, data = self._built()
         while len(data) > MAX_BATCH_BYTES and len(self._writing) > 1:
@@ -93,7 +102,7 @@ class Commits:
             log.error(f"a change of {len(data)} bytes is refused: {MAX_BATCH_BYTES} is the most")
             self._finish(KafkaError(UNKNOWN_SERVER_ERROR))
             return
-        self._submit(lambda: self._log.write(data), lambda result: self._written(result, len(data), batch))
+        self._submit(lambda: self._log.write(data), lambda result: self._written(result, data, batch))
 
     def _built(self) -> tuple[list[Record], bytes]:
         batch = [record for records, _ in self._writing for record in records]
@@ -117,13 +126,14 @@ class Commits:
         taken, self._queued = self._queued[:count], self._queued[count:]
         return taken
 
-    def _written(self, result: Any, size: int, batch: Sequence[Record]) -> None:
+    def _written(self, result: Any, data: bytes, batch: Sequence[Record]) -> None:
         failed = None
         if isinstance(result, BaseException):
             failed = KafkaError(KAFKA_STORAGE_ERROR, f"The metadata log could not be written: {result}")
             self._failed(result)
         else:
-            self._log.committed(size, batch)
+            self._log.committed(data, batch)
+            self.on_appended()
         self._finish(failed)
 
     def _finish(self, failed: KafkaError | None) -> None:

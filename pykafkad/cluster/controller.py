@@ -11,15 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafkad.cluster import features, handover, internal_topics, topic_names
+from pykafkad.cluster import handover, internal_topics, topic_names
 from pykafkad.cluster.commits import Commits, Soon, Submit, at_once, submit_inline
 from pykafkad.cluster.dynamic_config import OF_TOPICS, DynamicConfig
+from pykafkad.cluster.metadata_upkeep import CHECK_INTERVAL_MS, Upkeep
+from pykafkad.cluster.placement import Placement
 from pykafkad.cluster.producer_ids import ProducerIds
 from pykafkad.cluster.topic_creation import Planned, Planner
 from pykafkad.config import TopicConfig
-from pykafkad.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
+from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
-from pykafkad.messages import PartitionChangeRecord, RemoveTopicRecord
+from pykafkad.messages import RemoveTopicRecord
 from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from pykafkad.config import BrokerConfig
     from pykafkad.config_listeners import Endpoint
     from pykafkad.storage.directories import LogDirectory
-    from pykafkad.storage.partition import Partition
 
 PARTITIONS_A_TURN = 10  # directories made in one go, before the loop serves others again
 
@@ -42,6 +43,8 @@ class Storage(Protocol):
 
     @property
     def moves(self) -> Any: ...
+    @property
+    def online(self) -> list[LogDirectory]: ...
 
     def open_all(
         self, known: dict[tuple[str, int], bytes], config_of: Callable[[str], TopicConfig]
@@ -74,6 +77,7 @@ class Controller:
     ) -> None:
         self.image: Image = metadata.image
         self.node_id = node_id
+        self.placement = Placement(self, self.image, storage)
         self.on_topic_deleted: list[Callable[[Topic], None]] = []
         self._config = config
         self._log = metadata
@@ -81,6 +85,9 @@ class Controller:
         self._soon = soon
         self._submit = submit
         self._commits = Commits(metadata, submit, soon)
+        self.upkeep = Upkeep(config, metadata, metadata.clock, submit, soon)
+        self._commits.on_appended = self.upkeep.appended
+        self.upkeep.commit = self._commits.add
         self._producer_ids = ProducerIds(self.image, self._commits, node_id)
         self._planner = Planner(config, self.image, self, storage.place)
         # What is asked for but not yet on disk: name -> (a number of its own, the topic's id or None).
@@ -101,8 +108,19 @@ class Controller:
 
     # -- start and end
 
-    def take_over(self, endpoints: Sequence[Endpoint], directories: list[bytes], rack: str | None) -> None:
-        handover.take_over(self._log, self.node_id, endpoints, directories, rack)
+    def take_over(
+        self,
+        endpoints: Sequence[Endpoint],
+        directories: list[bytes],
+        rack: str | None,
+        *,
+        some_offline: bool = False,
+    ) -> None:
+        min_isr = str(self._config["min.insync.replicas"])
+        self.placement.some_offline = some_offline
+        handover.take_over(
+            self._log, self.node_id, endpoints, directories, rack, min_isr, some_offline=some_offline
+        )
         self.dynamic.refresh()
         # What a machine's crash could undo before this is done, nobody was promised.
         self._submit(self._log.settle, self._commits.settled)
@@ -110,72 +128,66 @@ class Controller:
     def load_logs(self) -> None:
         """Open the logs of all partitions, and lead them in the epochs that the metadata says."""
         topics = self.image.topics
-        self._storage.moves.assigned = self._directory_of
-        self._storage.moves.on_moved = self._moved
+        self._storage.moves.assigned = self.placement.directory_of
+        self._storage.moves.on_moved = self.placement.moved
         known = {
             (name, index): topic.id
             for name, topic in topics.items()
             for index in range(len(topic.partitions))
         }
-        for name, index in self._storage.open_all(known, self.topic_config):
+        missing = self._storage.open_all(known, self.topic_config)
+        for name, index in missing:
             log.warn(f"the log of {name}-{index} is in none of the log directories")
+        lost = {key for key in missing if self.placement.is_lost(*key)}
         for name, topic in topics.items():
             config = self.topic_config(name)
             for index in range(len(topic.partitions)):
-                self._open_partition(topic, index, config)
-        self._correct_directories()
+                if (name, index) not in lost:
+                    self._open_partition(topic, index, config)
+        if len(self._config.log_dirs) > 1:  # else the take-over saw to it
+            self.placement.correct(self._log)
         self._storage.moves.resume()
 
-    # -- log directories
-
-    def _directory_of(self, name: str, index: int) -> bytes:
-        """The one that the metadata names."""
-        directories = self.image.topics[name].partitions[index].directories
-        return directories[0] if directories else ZERO
-
-    def _moved(
-        self, partition: Partition, directory: LogDirectory, done: Callable[[KafkaError | None], None]
-    ) -> None:
-        """A partition is about to go on in another log directory (KIP-858)."""
-        topic = self.image.topics_by_id.get(partition.topic_id)
-        if topic is None or self.id_of(topic.name) != topic.id:
-            done(KafkaError(UNKNOWN_TOPIC_OR_PARTITION))
-            return
-        self._commits.add(self._assignment(topic, partition.index, directory.directory_id), done)
-
-    def _assignment(self, topic: Topic, index: int, directory_id: bytes) -> list[Record]:
-        version = features.partition_version(self.image.metadata_version)
-        if version < 1:
-            return []  # the metadata does not know of directories yet
-        change = PartitionChangeRecord(partition_id=index, topic_id=topic.id, directories=[directory_id])
-        return [(change, version)]
-
-    def _correct_directories(self) -> None:
-        """Where a partition is not where the metadata says, what is on the disk counts."""
-        if len(self.image.brokers[self.node_id].directories) < 2:
-            return  # the take-over saw to it
-        changes: list[Record] = []
-        for (name, index), directory_id in self._storage.placed():
-            if directory_id != self._directory_of(name, index):
-                changes += self._assignment(self.image.topics[name], index, directory_id)
-        for batch in handover.in_batches(changes):
-            self._log.append(batch)
+    def abandon_log(self) -> None:
+        """The directory that the metadata log lies in failed: nothing more is written to it."""
+        self._commits.has_failed = True
 
     def stop(self) -> None:
         """The last records, when nothing is under way any more; blocks for one fsync."""
-        if self._commits.failure is None:
+        if not self._commits.has_failed:
             handover.stop(self._log, self.node_id)
             self._log.sync()
+            self._log.close(clean=True)
         self._log.close()
 
     @property
     def idle(self) -> bool:
         return self._commits.idle
 
+    def on_log_failed(self, told: Callable[[], None]) -> None:
+        """Whom to tell when the metadata log cannot be written any more: there is no going on without it."""
+        self._commits.on_failed = told
+
+    @property
+    def jobs(self) -> list[tuple[int, Callable[[], None]]]:
+        """(interval in ms, what to do): for the loop's timers."""
+        return [(CHECK_INTERVAL_MS, self.upkeep.check)]
+
     @property
     def quorum(self) -> tuple[int, int]:
         """The quorum epoch that this node leads, and where the metadata log ends."""
         return self._log.epoch, self._log.end_offset
+
+    @property
+    def voter_directory_id(self) -> bytes:
+        """Of the log directory that the quorum knows this node by; ZERO where the log names no voters (KIP-853)."""
+        voters = self._log.contents.voters
+        if not voters:
+            return ZERO
+        from pykafkad.messages import VotersRecord
+
+        found = {each.voter_id: each.voter_directory_id for each in VotersRecord.decode(voters, 0).voters}
+        return found.get(self.node_id, ZERO)
 
     # -- names, as they will be once everything asked for is done
 

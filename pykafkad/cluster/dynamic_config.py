@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafkad.cluster.image import ALL_BROKERS
-from pykafkad.config import BROKER_KEYS, ConfigError
+from pykafkad.config import BROKER_KEYS, OWN_KEYS, ConfigError
 from pykafkad.config_def import rows
 from pykafkad.config_entities import QUOTA_BROKER, TOPIC_SYNONYMS
 from pykafkad.logs import logger
@@ -27,7 +27,7 @@ LISTENER_PREFIX = "listener.name."
 
 # Keys that are in no server.properties, only here.
 QUOTAS = rows(QUOTA_BROKER)
-DYNAMIC = {**QUOTAS, **{name: key for name, key in BROKER_KEYS.items() if key.scope}}
+DYNAMIC = {**QUOTAS, **{name: key for name, key in (BROKER_KEYS | OWN_KEYS).items() if key.scope}}
 OF_TOPICS = frozenset(key for synonyms in TOPIC_SYNONYMS.values() for key, _ in synonyms)
 
 SECURITY = frozenset({

@@ -2,14 +2,14 @@
 
 Nothing here writes or waits. Invariant: a level that is refused refuses the whole request, so the features of a
 request change together or not at all. kraft.version is not the metadata log's to change (it needs controllers
-that reach each other by listeners of their own, which this node has not), and stays at 0.
+that reach each other by listeners of their own, which this node has not), and stays as it is.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pykafkad.cluster.features import ELIGIBLE_LEADER_REPLICAS, METADATA_VERSION, SUPPORTED
+from pykafkad.cluster.features import ELIGIBLE_LEADER_REPLICAS, KRAFT_VERSION, METADATA_VERSION, SUPPORTED
 from pykafkad.cluster.handover import config_record
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE
 from pykafkad.errors import INVALID_UPDATE_VERSION, KafkaError
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from pykafkad.cluster.metadata_records import Record
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
-KRAFT_VERSION = "kraft.version"
 MIN_ISR = "min.insync.replicas"
 
 # metadata.version levels at which the records changed: a downgrade may not cross one.
@@ -53,7 +52,7 @@ def plan(updates: Sequence[Update], image: Image, node_id: int, min_isr: str) ->
     proposed = {**image.features, **{name: update.level for name, update in wanted.items()}}
     records: list[Record] = []
     for update in wanted.values():
-        problem = why_refused(update, image.features.get(update.name, 0), proposed, node_id)
+        problem = why_refused(update, image.finalized_features.get(update.name, 0), proposed, node_id)
         if problem is not None:
             raise KafkaError(INVALID_UPDATE_VERSION, FAILED_ALL + problem)
         if update.name != KRAFT_VERSION:

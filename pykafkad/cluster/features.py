@@ -8,12 +8,13 @@ Apache Kafka that takes the directory over would refuse it.
 from __future__ import annotations
 
 METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
 
 # name -> lowest and highest level; the order of Apache Kafka's own ApiVersions answer
 SUPPORTED: dict[str, tuple[int, int]] = {
     "group.version": (0, 1),
-    "kraft.version": (0, 1),
+    KRAFT_VERSION: (0, 1),
     METADATA_VERSION: (7, 30),
     "share.version": (0, 1),
     "streams.version": (0, 1),
@@ -34,6 +35,7 @@ FORMATTED: dict[str, int] = {
 # metadata.version levels at which records grew
 CONTROLLED_SHUTDOWN = 7  # 3.3-IV3
 MIGRATION = 8  # 3.4-IV0
+METADATA_TRANSACTIONS = 13  # 3.6-IV1
 DIRECTORY_ASSIGNMENT = 17  # 3.7-IV2
 ELR_RECORDS = 23  # 4.0-IV1
 CORDONED_DIRECTORIES = 30  # 4.3-IV0

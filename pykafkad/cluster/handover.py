@@ -12,7 +12,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import features
-from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE, NO_LEADER, Image
+from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE, NO_LEADER, NOT_TOLD, Image
 from pykafkad.errors import StartupError
 from pykafkad.messages import (
     AbortTransactionRecord,
@@ -20,11 +20,10 @@ from pykafkad.messages import (
     BrokerRegistrationChangeRecord,
     ConfigRecord,
     EndTransactionRecord,
-    FeatureLevelRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
 )
-from pykafkad.uuids import random_uuid
+from pykafkad.uuids import ZERO, random_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
 
 METADATA_TOPIC = "__cluster_metadata"
 MAX_RECORDS_IN_BATCH = 10_000
+FEATURE_LEVEL = 12  # API key of its record
 FENCED, UNFENCED = 1, -1
 SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
@@ -68,31 +68,74 @@ def check_not_orphaned(log_directories: Iterable[str]) -> None:
                 )
 
 
-def format_log(log: MetadataLog) -> None:
-    """What `kafka-storage format` and the first start of 4.3.1 give a new cluster."""
-    levels: list[Record] = [
-        (FeatureLevelRecord(name=name, feature_level=level), 0) for name, level in features.FORMATTED.items()
-    ]
-    log.append(
-        [
-            (BeginTransactionRecord(name="Bootstrap records"), 0),
-            *levels,
-            (config_record(BROKER_RESOURCE, ALL_BROKERS, "min.insync.replicas", "1"), 0),
-            (EndTransactionRecord(), 0),
-        ]
+def format_log(log: MetadataLog, min_isr: str) -> None:
+    """What the first start of 4.3.1 makes of the records that a formatted directory begins with."""
+    from pykafkad.cluster import metadata_bootstrap
+
+    bootstrap = metadata_bootstrap.read(log.log_directory) or metadata_bootstrap.formatted()
+    levels = {record.name: record.feature_level for record, _ in bootstrap if record.api_key == FEATURE_LEVEL}
+    if levels.get(features.ELIGIBLE_LEADER_REPLICAS, 0) > 0:
+        bootstrap.append((config_record(BROKER_RESOURCE, ALL_BROKERS, "min.insync.replicas", min_isr), 0))
+    if levels.get(features.METADATA_VERSION, 0) >= features.METADATA_TRANSACTIONS:
+        begin, end = BeginTransactionRecord(name="Bootstrap records"), EndTransactionRecord()
+        bootstrap = [(begin, 0), *bootstrap, (end, 0)]
+    log.append(bootstrap)
+
+
+def check_bootstrap(log_directory: str) -> None:
+    """MetadataError for a formatted directory that begins with what is not known here."""
+    from pykafkad.cluster import metadata_bootstrap
+
+    image = Image()
+    for record, _ in metadata_bootstrap.read(log_directory) or []:
+        image.apply(record)
+
+
+def leave_bootstrap(log_directories: list[str], now_ms: int) -> None:
+    """What `kafka-storage format` leaves in directories of a new cluster."""
+    from pykafkad.cluster import metadata_bootstrap
+
+    metadata_bootstrap.write(log_directories, metadata_bootstrap.formatted(), now_ms)
+
+
+def make_dynamic(
+    log: MetadataLog, node_id: int, directory_id: bytes, listener: str, host: str, port: int
+) -> None:
+    """This node is the one voter, and the log says so: where properties name no voters, Kafka looks there (KIP-853)."""
+    from pykafkad.messages import VotersRecord
+
+    kind = VotersRecord
+    voter = kind.Voter(
+        voter_id=node_id,
+        voter_directory_id=directory_id,
+        endpoints=[kind.Endpoint(name=listener, host=host, port=port)],
+        k_raft_version_feature=kind.KRaftVersionFeature(min_supported_version=0, max_supported_version=1),
     )
+    log.contents.kraft_version = log.image.kraft_version = 1
+    log.contents.voters = bytes(kind(voters=[voter]).encode(0))
 
 
 def take_over(
-    log: MetadataLog, node_id: int, endpoints: Iterable[Endpoint], directories: list[bytes], rack: str | None
+    log: MetadataLog,
+    node_id: int,
+    endpoints: Iterable[Endpoint],
+    directories: list[bytes],
+    rack: str | None,
+    min_isr: str = "1",
+    *,
+    some_offline: bool = False,
 ) -> None:
-    """Lead a new quorum epoch, register this broker in it, and lead every partition (rule R1)."""
+    """Lead a new quorum epoch, register this broker in it, and lead every partition (rule R1).
+
+    `directories`: the ids of those that are online. `some_offline`: there are others, and what is not in these may
+    lie there.
+    """
     check_node(log.image, node_id)
     is_new = log.is_new
     log.begin_epoch(node_id)
     log.append_leader_change(node_id)
     if is_new:
-        format_log(log)
+        format_log(log, min_isr)
     elif log.open_transaction:
         log.append([(AbortTransactionRecord(reason="The controller changed."), 0)])
         log.open_transaction = False
@@ -103,7 +146,7 @@ def take_over(
         *(
             change
             for topic in image.topics.values()
-            for change in lead_again(image, topic, node_id, directories)
+            for change in lead_again(image, topic, node_id, directories, some_offline)
         ),
     ]
     log.append([registration(image, node_id, epoch, endpoints, directories, rack)], *in_batches(changes))
@@ -145,19 +188,33 @@ def registration(
     return record, version
 
 
-def lead_again(image: Image, topic: Topic, node_id: int, directories: list[bytes]) -> Iterator[Record]:
-    """This node leads each partition in a new epoch, also one it led before a crash."""
+def lead_again(
+    image: Image, topic: Topic, node_id: int, directories: list[bytes], some_offline: bool
+) -> Iterator[Record]:
+    """This node leads each partition in a new epoch, also one it led before a crash; but none whose directory is
+    offline."""
     version = features.partition_version(image.metadata_version)
     for index, partition in enumerate(topic.partitions):
+        if some_offline and is_elsewhere(partition, directories):
+            if partition.leader != NO_LEADER:
+                yield resign(image, topic, index, partition)
+            continue
         change = PartitionChangeRecord(partition_id=index, topic_id=topic.id, isr=[node_id], leader=node_id)
         if version >= 2 and (partition.eligible_leader_replicas or partition.last_known_elr):
             change.eligible_leader_replicas = []
             change.last_known_elr = []
         if partition.leader_recovery_state:
             change.leader_recovery_state = 0
-        if version >= 1 and len(directories) == 1 and partition.directories != directories:
+        alone = len(directories) == 1 and not some_offline
+        if version >= 1 and alone and partition.directories != directories:
             change.directories = directories  # Kafka had not yet noted where it put the log
         yield change, version
+
+
+def is_elsewhere(partition: PartitionInfo, directories: list[bytes]) -> bool:
+    """Whether the metadata names a directory, and none of these."""
+    named = partition.directories[0] if partition.directories else ZERO
+    return named not in NOT_TOLD and named not in directories
 
 
 def stop(log: MetadataLog, node_id: int) -> None:

@@ -13,10 +13,14 @@ from typing import Any
 
 from pykafkad.cluster import features, topic_names
 from pykafkad.cluster.metadata_records import MetadataError
-from pykafkad.uuids import to_text
+from pykafkad.uuids import ZERO, to_text
 
 NO_LEADER = -1
 UNCHANGED_LEADER = -2
+NOT_TOLD = (
+    ZERO,
+    bytes(15) + b"\x02",
+)  # directory ids: not assigned yet, or from before directories were told
 UNCHANGED_RECOVERY_STATE = -1
 TOPIC_RESOURCE, BROKER_RESOURCE = 2, 4
 ALL_BROKERS = ""
@@ -26,9 +30,11 @@ class BrokerInfo:
     """A registered broker. Fenced: it takes no part; every broker of a stopped cluster is."""
 
     __slots__ = (
+        "cordoned_directories",
         "directories",
         "endpoints",
         "epoch",
+        "features",
         "fenced",
         "id",
         "in_controlled_shutdown",
@@ -44,6 +50,8 @@ class BrokerInfo:
         self.fenced: bool = record.fenced
         self.in_controlled_shutdown: bool = record.in_controlled_shutdown
         self.directories: list[bytes] = list(record.log_dirs)
+        self.cordoned_directories: list[bytes] | None = record.cordoned_log_dirs
+        self.features: list[Any] = record.features
         self.endpoints: dict[str, Any] = {point.name: point for point in record.end_points}  # by listener
 
 
@@ -88,6 +96,9 @@ class PartitionInfo:
             self.leader_recovery_state = record.leader_recovery_state
         self.partition_epoch += 1
 
+    def copy(self) -> PartitionInfo:
+        return PartitionInfo(self)
+
 
 CHANGEABLE = (
     "isr",
@@ -130,6 +141,9 @@ class Image:
         self.scram_users: dict[tuple[str, int], Any] = {}
         self.client_quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
         self.delegation_tokens: dict[str, Any] = {}
+        self.kraft_version = 0  # 1: the log says who the voters are (KIP-853)
+        # While a snapshot is made: topic id -> the partitions that it had, where they have changed since.
+        self.before: dict[bytes, list[PartitionInfo]] | None = None
         self.offset = -1  # of the last record applied; ApiVersions shows it as the features' epoch
         self._apply: dict[int, Callable[[Any], None]] = self._appliers()
 
@@ -138,12 +152,29 @@ class Image:
         return self.features.get(features.METADATA_VERSION, 0)
 
     @property
+    def finalized_features(self) -> dict[str, int]:
+        """With the kraft.version, which the quorum keeps in control records of its own."""
+        return (
+            {**self.features, features.KRAFT_VERSION: self.kraft_version}
+            if self.kraft_version
+            else self.features
+        )
+
+    @property
     def elr_enabled(self) -> bool:
         return self.features.get(features.ELIGIBLE_LEADER_REPLICAS, 0) > 0
 
     def broker_configs(self, name: str) -> dict[str, str]:
         """Dynamic configs of one broker ("1"), or of all brokers ("")."""
         return self.configs.get((BROKER_RESOURCE, name), {})
+
+    def has_online(self, broker_id: int, directory_id: bytes) -> bool:
+        """Whether that broker is there and has that log directory, as far as it says which it has."""
+        broker = self.brokers.get(broker_id)
+        if broker is None or broker.fenced:
+            return False
+        known = broker.directories
+        return not known or directory_id in known or directory_id in NOT_TOLD
 
     def collides_with(self, name: str) -> str | None:
         """An existing topic whose name differs from this one only in '.' and '_', if there is one."""
@@ -189,6 +220,7 @@ class Image:
 
     def _register_broker(self, record: Any) -> None:
         self.brokers[record.broker_id] = BrokerInfo(record)
+        self._replicas_changed()
 
     def _unregister_broker(self, record: Any) -> None:
         self._broker(record.broker_id, record.broker_epoch)
@@ -208,6 +240,14 @@ class Image:
             broker.in_controlled_shutdown = True
         if record.log_dirs:
             broker.directories = list(record.log_dirs)
+            self._replicas_changed()
+        if record.cordoned_log_dirs is not None:
+            broker.cordoned_directories = list(record.cordoned_log_dirs)
+
+    def _replicas_changed(self) -> None:
+        """Other replicas are online than before: what was made of the topics says otherwise."""
+        for topic in self.topics.values():
+            topic.cache.clear()
 
     def _broker(self, broker_id: int, epoch: int) -> BrokerInfo:
         broker = self.brokers.get(broker_id)
@@ -251,6 +291,8 @@ class Image:
             raise MetadataError(
                 f"topic {topic.name} has {len(topic.partitions)} partitions, not {record.partition_id}"
             )
+        if self.before is not None:
+            self.before.setdefault(topic.id, list(topic.partitions))
         topic.partitions.append(PartitionInfo(record))
         topic.cache.clear()
         self.topic_changes += 1
@@ -259,6 +301,9 @@ class Image:
         topic = self._topic_of(record.topic_id)
         if not 0 <= record.partition_id < len(topic.partitions):
             raise MetadataError(f"topic {topic.name} has no partition {record.partition_id}")
+        if self.before is not None:
+            self.before.setdefault(topic.id, list(topic.partitions))
+            topic.partitions[record.partition_id] = topic.partitions[record.partition_id].copy()
         topic.partitions[record.partition_id].change(record)
         topic.cache.clear()
 
@@ -266,6 +311,9 @@ class Image:
         """min.insync.replicas changed: who is eligible is found out anew (empty name: in all topics)."""
         topics = self.topics.values() if not record.topic_name else [self._topic_named(record.topic_name)]
         for topic in topics:
+            if self.before is not None:
+                self.before.setdefault(topic.id, topic.partitions)
+                topic.partitions = [partition.copy() for partition in topic.partitions]
             for partition in topic.partitions:
                 partition.eligible_leader_replicas, partition.last_known_elr = [], []
             topic.cache.clear()
@@ -286,10 +334,18 @@ class Image:
 
     def _config(self, record: Any) -> None:
         resource = (record.resource_type, record.resource_name)
+        if self.before is not None and resource in self.configs:
+            self._replace_configs(resource)
         if record.value is not None:
             self.configs.setdefault(resource, {})[record.name] = record.value
         elif resource in self.configs:
             self.configs[resource].pop(record.name, None)
+
+    def _replace_configs(self, resource: tuple[int, str]) -> None:
+        """A snapshot holds on to the configs as they are; what changes is a copy."""
+        configs = self.configs[resource] = dict(self.configs[resource])
+        if resource[0] == TOPIC_RESOURCE and resource[1] in self.topics:
+            self.topics[resource[1]].configs = configs
 
     def _feature_level(self, record: Any) -> None:
         supported = features.SUPPORTED.get(record.name)

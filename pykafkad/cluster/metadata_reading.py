@@ -1,9 +1,11 @@
-"""Replaying a metadata directory into an image: the newest snapshot, then the batches behind it.
+"""Replaying a metadata directory into an image: the newest good snapshot, then the batches behind it.
 
-Every batch is checked (length, magic, CRC, offsets, epoch). What is wrong within the last batch of the last
-segment is a torn write, and ends the replay there; what is wrong before it is a MetadataError that names the
-file and the offset. Transactions of records (KIP-868) count when they end; an open or aborted one never
-happened.
+Nothing on the disk is changed here. Every batch that is read is checked (length, magic, CRC, offsets, epoch); what
+the snapshot covers is passed over by the segment's index, where there is a good one. What is wrong within the last
+batch of the log is a torn write, and ends the replay there; what is wrong before it is a MetadataError that names
+the file and the offset. A damaged snapshot is left out if the log below it is still there. Transactions of records
+(KIP-868) count when they end; an open or aborted one never happened. Records of unknown types, and fields with
+unknown tags, are passed over and noted in `unknown`: then the log is never cut below them (rule R10).
 """
 
 from __future__ import annotations
@@ -14,11 +16,13 @@ from typing import Any
 
 from pykafkad.cluster import metadata_records
 from pykafkad.cluster.image import Image
+from pykafkad.cluster.metadata_files import NO_EPOCH, Listing, segment_name, snapshot_name
+from pykafkad.cluster.metadata_index import SegmentIndex
 from pykafkad.cluster.metadata_records import MetadataError
 from pykafkad.hot import records
 
-NO_EPOCH = -1
 BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 23, 24, 25
+UNKNOWN_SHOWN = 5
 
 # base offset, length, leader epoch, magic, crc, attributes, last offset delta
 HEADER = Struct(">qiibIhi")
@@ -26,19 +30,35 @@ OVERHEAD = 61
 LENGTH_STARTS_AT = 12
 CRC_STARTS_AT = 21
 COMPRESSION_BITS, CONTROL_BIT = 7, 0x20
+WINDOW_BYTES = 4 << 20
+PROBE_BYTES = 64 << 10
+NO_OP_SIZE = OVERHEAD + len(metadata_records.NO_OP)
 
 
 class Contents:
     """What was found: where the log ends, in which epoch, and in which file the next batch goes."""
 
-    __slots__ = ("active_path", "active_size", "end_offset", "last_epoch", "open_transaction")
-
     def __init__(self) -> None:
         self.end_offset = 0
         self.last_epoch = NO_EPOCH
+        self.last_timestamp = -1  # of the last batch
         self.open_transaction = False
-        self.active_path: str | None = None
-        self.active_size = 0
+        self.snapshots: list[tuple[int, int]] = []
+        self.leftovers: list[str] = []
+        self.segments: list[list[int]] = []  # [base offset, bytes], the active one last
+        self.active: SegmentIndex | None = None  # of the last segment, if the log goes on in it
+        self.empty: list[int] = []  # segments without a batch, behind the last one that has some
+        self.snapshot: tuple[int, int] | None = None  # the one that was read
+        self.damaged: list[tuple[str, str]] = []  # snapshots that were not: their names and why
+        self.replayed_bytes = 0  # of batches behind the snapshot
+        self.kraft_version = 0
+        self.voters = b""  # the newest VotersRecord as it is
+        self.unknown: list[str] = []
+        self.passed_over: list[tuple[int, int]] = []  # base offset, and up to which byte: the snapshot has it
+
+    def not_understood(self, what: str) -> None:
+        if len(self.unknown) < UNKNOWN_SHOWN:
+            self.unknown.append(what)
 
 
 class Replay:
@@ -53,14 +73,31 @@ class Replay:
     def in_transaction(self) -> bool:
         return self._held is not None
 
-    def batch(self, data: memoryview, base_offset: int, snapshot: bool) -> None:
-        from_offset = 0 if snapshot else self._contents.end_offset
-        for record in records.read(data):
+    def batch(self, data: bytes, from_offset: int) -> None:
+        for record in records.batch_records(data):
             if record.offset < from_offset:
                 continue
             if record.value is None:
                 raise MetadataError("record without a value")
-            self._record(metadata_records.decode(record.value), record.offset)
+            decoded = metadata_records.decode(record.value)
+            if decoded is None:
+                kind = metadata_records.type_of(record.value)
+                self._contents.not_understood(f"record type {kind} at offset {record.offset}")
+                continue
+            if metadata_records.has_unknown_tags(decoded):
+                name = type(decoded).__name__
+                self._contents.not_understood(f"a field of a {name} at offset {record.offset}")
+            self._record(decoded, record.offset)
+
+    def control(self, data: bytes) -> None:
+        """What the quorum says of itself: the kraft.version, and the voters."""
+        for record in records.batch_records(data):
+            kind = metadata_records.control_type(record.key)
+            if kind == metadata_records.KRAFT_VERSION:
+                self._contents.kraft_version = metadata_records.kraft_version_of(record.value)
+                self._image.kraft_version = self._contents.kraft_version
+            elif kind == metadata_records.KRAFT_VOTERS:
+                self._contents.voters = bytes(record.value or b"")
 
     def _record(self, record: Any, offset: int) -> None:
         kind = record.api_key
@@ -83,89 +120,246 @@ class Replay:
 def read_directory(directory: str, image: Image) -> Contents:
     contents = Contents()
     replay = Replay(image, contents)
-    names = sorted(os.listdir(directory))
-    snapshots = [name for name in names if is_snapshot(name)]
-    if snapshots:
-        read_snapshot(os.path.join(directory, snapshots[-1]), contents, replay)
-        image.offset = contents.end_offset - 1
-    segments = [name for name in names if name.endswith(".log") and name[:-4].isdigit()]
-    for number, name in enumerate(segments):
-        if number + 1 < len(segments) and int(segments[number + 1][:-4]) <= contents.end_offset:
+    listing = Listing(directory)
+    contents.snapshots, contents.leftovers = listing.snapshots, listing.leftovers
+    for snapshot in reversed(listing.snapshots):
+        if snapshot[0] == 0 and contents.end_offset == 0:
+            read_snapshot(directory, (0, snapshot[1]), contents, replay)  # the voters alone (KIP-853)
+        elif read_snapshot(directory, snapshot, contents, replay):
+            contents.end_offset, contents.last_epoch = contents.snapshot = snapshot
+            image.offset = contents.end_offset - 1
+            break
+    for number, base_offset in enumerate(listing.segments):
+        contents.segments.append([base_offset, size_of(directory, base_offset)])
+        following = listing.segments[number + 1 :]
+        if following and following[0] <= contents.end_offset:
+            contents.passed_over.append((base_offset, contents.segments[-1][1]))
             continue  # all of it is in the snapshot
-        read_segment(os.path.join(directory, name), contents, replay, last=number + 1 == len(segments))
+        last = not any(size_of(directory, base) for base in following)
+        read_segment(directory, base_offset, contents, replay, last=last)
+        if last:
+            contents.empty = following  # a crash came between a roll and its first batch
+            break
     contents.open_transaction = replay.in_transaction
     return contents
 
 
-def is_snapshot(name: str) -> bool:
-    """`<offset %020d>-<epoch %010d>.checkpoint`; the one at offset 0 holds only the voters (KIP-853)."""
-    stem = name.removesuffix(".checkpoint")
-    offset, _, epoch = stem.partition("-")
-    return stem != name and len(offset) == 20 and offset.isdigit() and epoch.isdigit() and int(offset) > 0
+def size_of(directory: str, base_offset: int) -> int:
+    return os.path.getsize(os.path.join(directory, segment_name(base_offset)))
 
 
-def read_snapshot(path: str, contents: Contents, replay: Replay) -> None:
-    offset, epoch = map(int, os.path.basename(path).removesuffix(".checkpoint").split("-"))
-    data = memoryview(read_file(path))
-    position = 0
-    control = b""
-    while position < len(data):
-        problem = what_is_wrong(data, position)
-        if problem is not None:
-            raise MetadataError(f"{path}: {problem} at byte {position}")
-        base_offset, length, _, _, _, attributes, _ = HEADER.unpack_from(data, position)
-        end = position + LENGTH_STARTS_AT + length
-        if attributes & CONTROL_BIT:
-            control = last_control_key(data[position:end])
+# -- snapshots
+
+
+def read_snapshot(directory: str, snapshot: tuple[int, int], contents: Contents, replay: Replay) -> bool:
+    """Whether it was good; it is looked at as a whole before any of it counts."""
+    path = os.path.join(directory, snapshot_name(snapshot))
+    data = read_file(path)
+    try:
+        batches = checked_snapshot(path, data)
+    except MetadataError as problem:
+        contents.damaged.append((path, str(problem)))
+        return False
+    for batch in batches:
+        whole = data[batch.position : batch.position + batch.size]
+        if batch.is_control:
+            replay.control(whole)
         else:
-            guarded(path, base_offset, replay, data[position:end], snapshot=True)
-        position = end
-    if control != metadata_records.control_key(metadata_records.SNAPSHOT_FOOTER):
+            guarded(path, batch.base_offset, replay, whole, 0)
+    contents.last_timestamp = snapshot_timestamp(data)
+    return True
+
+
+def checked_snapshot(path: str, data: bytes) -> list[records.Batch]:
+    """Its batches, from the header to the footer; MetadataError for one that is not whole."""
+    try:
+        batches = records.scan(data)
+    except records.RecordsError as error:
+        why = what_is_wrong(memoryview(data), error.position) or str(error)
+        raise MetadataError(f"{path}: {why} at byte {error.position}") from None
+    end = batches[-1].position + batches[-1].size if batches else 0
+    if end < len(data):
+        raise MetadataError(f"{path}: {what_is_wrong(memoryview(data), end)} at byte {end}")
+    footer = metadata_records.control_key(metadata_records.SNAPSHOT_FOOTER)
+    keys = [
+        bytes(record.key or b"")
+        for batch in batches[-1:]
+        if batch.is_control
+        for record in records.batch_records(data[batch.position :])
+    ]
+    if keys[-1:] != [footer]:
         raise MetadataError(f"{path}: the snapshot has no footer")
-    contents.end_offset, contents.last_epoch = offset, epoch
+    return batches
 
 
-def last_control_key(batch: memoryview) -> bytes:
-    key = b""
-    for record in records.read(batch):
-        key = bytes(record.key or b"")
-    return key
+def snapshot_timestamp(data: bytes) -> int:
+    """When the last record that a snapshot covers was written, as its header says."""
+    size = LENGTH_STARTS_AT + int.from_bytes(data[8:12], "big")
+    for record in records.batch_records(data[:size]):
+        if metadata_records.control_type(record.key) == metadata_records.SNAPSHOT_HEADER:
+            return int.from_bytes((record.value or b"")[2:10], "big", signed=True)
+    return -1
 
 
-def read_segment(path: str, contents: Contents, replay: Replay, *, last: bool) -> None:
-    data = memoryview(read_file(path))
-    contents.active_path, contents.active_size = path, len(data)
-    position = next_offset = 0
-    while position < len(data):
-        problem = what_is_wrong(data, position)
-        if problem is not None:
-            if not (last and nothing_follows(data, position, contents.end_offset)):
-                raise MetadataError(
-                    f"{path}: {problem} at byte {position} (offset {contents.end_offset}); "
-                    "the metadata behind it would be lost, so this is not repaired here"
-                )
-            contents.active_size = position
-            break
-        base_offset, length, epoch, _, _, attributes, last_delta = HEADER.unpack_from(data, position)
-        end = position + LENGTH_STARTS_AT + length
-        next_offset = base_offset + last_delta + 1
-        if next_offset > contents.end_offset:
-            check_order(path, base_offset, epoch, contents)
-            is_no_op = (
-                next_offset == base_offset + 1 and data[position + OVERHEAD : end] == metadata_records.NO_OP
-            )
-            if not (attributes & CONTROL_BIT or is_no_op):
-                guarded(path, base_offset, replay, data[position:end], snapshot=False)
-            contents.end_offset, contents.last_epoch = next_offset, epoch
-        position = end
-    if next_offset < contents.end_offset:
-        contents.active_path, contents.active_size = None, 0  # it ends before the snapshot does
+# -- segments
+
+
+class Window:
+    """Bytes of a segment from some position on, read a piece at a time."""
+
+    def __init__(self, path: str, position: int, want: int = WINDOW_BYTES) -> None:
+        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self.size = os.fstat(self._fd).st_size
+        self.position = position
+        self.data = b""
+        self._want = self._piece = want
+
+    def fill(self) -> None:
+        self.data = self._read(self._want)
+
+    def rest(self) -> memoryview:
+        return memoryview(self._read(self.size - self.position))
+
+    def _read(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        at = self.position
+        while size > 0 and (part := os.pread(self._fd, size, at)):
+            parts.append(part)
+            at += len(part)
+            size -= len(part)
+        return b"".join(parts)
+
+    def move(self, size: int) -> None:
+        """So much was used; where nothing could be, more of it is wanted at once."""
+        self.position += size
+        self._want = self._piece if size else self._want * 2
+
+    @property
+    def is_last(self) -> bool:
+        return self.position + len(self.data) >= self.size
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def read_segment(directory: str, base_offset: int, contents: Contents, replay: Replay, *, last: bool) -> None:
+    path = os.path.join(directory, segment_name(base_offset))
+    index = SegmentIndex(base_offset)
+    window = Window(path, first_position(directory, path, index, contents))
+    try:
+        next_offset = read_batches(path, window, index, contents, replay, last=last)
+    finally:
+        window.close()
+    contents.segments[-1][1] = window.position
+    if next_offset is None:
+        next_offset = base_offset
+        check_order(path, base_offset, contents.last_epoch, contents)
+    # Where it ends before the snapshot does the log goes on in a new segment.
+    contents.active = index if last and next_offset >= contents.end_offset else None
+
+
+def first_position(directory: str, path: str, index: SegmentIndex, contents: Contents) -> int:
+    """Where to begin: behind most of what the snapshot covers, if index and log agree on where that is."""
+    if contents.end_offset <= index.base_offset:
+        return 0
+    index.load(directory)
+    position, last_offset = index.start_for(contents.end_offset)
+    if not 0 <= position < contents.segments[-1][1]:
+        position, last_offset = 0, -1
+    window = Window(path, position, PROBE_BYTES)
+    try:
+        window.fill()
+        found = memoryview(window.data)
+        good = position == 0 or (
+            len(found) > OVERHEAD
+            and what_is_wrong(found, 0) is None
+            and HEADER.unpack_from(found)[0] + HEADER.unpack_from(found)[6] == last_offset
+        )
+    finally:
+        window.close()
+    index.cut(last_offset if good else -1)
+    if not good or position == 0:
+        return 0
+    contents.passed_over.append((index.base_offset, position))
+    return position
+
+
+def read_batches(
+    path: str, window: Window, index: SegmentIndex, contents: Contents, replay: Replay, *, last: bool
+) -> int | None:
+    """Every batch up to the end, or to a torn one; the offset after the last one, None where there is none."""
+    next_offset = None
+    while window.position < window.size:
+        window.fill()
+        batches, used, torn = good_batches(window.data)
+        for batch in batches:
+            next_offset = batch.last_offset + 1
+            read_batch(path, window, batch, index, contents, replay)
+        torn = torn or (window.is_last and used < len(window.data))
+        window.move(used)
+        if torn:
+            expected = index.base_offset if next_offset is None else next_offset
+            if not pass_damage(path, window, expected, contents, last):
+                break
+    return next_offset
+
+
+def good_batches(data: bytes) -> tuple[list[records.Batch], int, bool]:
+    """The good batches that the data begins with, how many bytes they are, and whether a bad one follows."""
+    try:
+        batches, torn = records.scan(data), False
+    except records.RecordsError as error:
+        batches, torn = records.scan(memoryview(data)[: error.position]), True
+    for number, batch in enumerate(batches):
+        if batch.magic != 2 or batch.attributes & COMPRESSION_BITS or batch.last_offset < batch.base_offset:
+            return batches[:number], batch.position, True
+    return batches, batches[-1].position + batches[-1].size if batches else 0, torn
+
+
+def read_batch(
+    path: str, window: Window, batch: records.Batch, index: SegmentIndex, contents: Contents, replay: Replay
+) -> None:
+    start, size, next_offset = batch.position, batch.size, batch.last_offset + 1
+    if batch.base_offset < index.base_offset:
+        raise MetadataError(f"{path}: offset {batch.base_offset} is not of this segment")
+    if next_offset > contents.end_offset:
+        check_order(path, batch.base_offset, batch.leader_epoch, contents)
+        data = window.data[start : start + size]
+        if batch.attributes & CONTROL_BIT:
+            replay.control(data)
+        elif size != NO_OP_SIZE or data[OVERHEAD:] != metadata_records.NO_OP:
+            guarded(path, batch.base_offset, replay, data, contents.end_offset)
+        contents.end_offset, contents.last_epoch = next_offset, batch.leader_epoch
+        contents.last_timestamp = batch.max_timestamp
+        contents.replayed_bytes += size
+    index.add(next_offset - 1, window.position + start, size, batch.max_timestamp)
+
+
+def pass_damage(path: str, window: Window, expected: int, contents: Contents, last: bool) -> bool:
+    """A bad batch is here, where that offset is expected: whether the log goes on behind it.
+
+    It does where a snapshot has all that is lost; it ends here if this is its last segment and nothing good follows;
+    else it is damaged.
+    """
+    rest = window.rest()
+    at, base_offset = next_good(rest, expected)
+    if at < 0 and last:
+        return False
+    if at < 0 or base_offset > contents.end_offset:
+        raise MetadataError(
+            f"{path}: {what_is_wrong(rest, 0)} at byte {window.position} (offset {expected}); "
+            "the metadata behind it would be lost, so this is not repaired here"
+        )
+    window.move(at)
+    contents.passed_over.append((contents.segments[-1][0], window.position))
+    return True
 
 
 def check_order(path: str, base_offset: int, epoch: int, contents: Contents) -> None:
     if base_offset > contents.end_offset:
+        why = "".join(f"; {problem}" for _, problem in contents.damaged)
         raise MetadataError(
-            f"{path}: offset {base_offset} follows {contents.end_offset - 1}, records are missing"
+            f"{path}: offset {base_offset} follows {contents.end_offset - 1}, records are missing{why}"
         )
     if epoch < contents.last_epoch:
         raise MetadataError(
@@ -173,9 +367,9 @@ def check_order(path: str, base_offset: int, epoch: int, contents: Contents) -> 
         )
 
 
-def guarded(path: str, base_offset: int, replay: Replay, batch: memoryview, *, snapshot: bool) -> None:
+def guarded(path: str, base_offset: int, replay: Replay, batch: bytes, from_offset: int) -> None:
     try:
-        replay.batch(batch, base_offset, snapshot)
+        replay.batch(batch, from_offset)
     except (MetadataError, records.RecordsError) as error:
         raise MetadataError(f"{path}: {error} (batch at offset {base_offset})") from None
 
@@ -199,15 +393,17 @@ def what_is_wrong(data: memoryview, position: int) -> str | None:
     return None
 
 
-def nothing_follows(data: memoryview, position: int, end_offset: int) -> bool:
-    """Whether no good batch follows the bad one that begins here: only then is it a torn write.
+def next_good(data: memoryview, expected: int) -> tuple[int, int]:
+    """Where a good batch of that offset or a later one follows the bad one here, and its offset; (-1, -1) for none.
 
     The bad one's own length may be what is wrong with it, so a good batch may begin at any byte.
     """
-    for at in range(position + 1, len(data) - OVERHEAD + 1):
+    for at in range(1, len(data) - OVERHEAD + 1):
         if data[at + 16] == 2 and what_is_wrong(data, at) is None:
-            return bool(HEADER.unpack_from(data, at)[0] < end_offset)
-    return True
+            base_offset = HEADER.unpack_from(data, at)[0]
+            if base_offset >= expected:
+                return at, base_offset
+    return -1, -1
 
 
 def read_file(path: str) -> bytes:

@@ -48,8 +48,10 @@ if TYPE_CHECKING:
     from pykafkad.pure.groups.registry import Groups
     from pykafkad.pure.groups.settings import GroupSettings
     from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.partition import Partition
 
     Operation = Callable[[Groups, Caller], Effects]
+    Hold = Callable[[Partition, Any, Callable[[], None]], None]
 
 GROUP_RESOURCE = 32
 REMEMBERED_GROUPS = 20_000  # whose shard is known without hashing
@@ -226,6 +228,8 @@ class GroupCoordinator:
         name = shard.partition.name
         if error is not None:
             shard.has_failed = True
+            if isinstance(error, OSError):
+                shard.partition.fail(error)
             log.exception(
                 f"the groups of {name} cannot be loaded, so their coordinator is not available", error
             )
@@ -242,12 +246,13 @@ class GroupCoordinator:
         for shard in self.dirty:
             shard.flush()
 
-    def settle(self) -> None:
-        """After the storage's commit(): the answers may go, or are changed where nothing was written."""
+    def settle(self, hold: Hold) -> None:
+        """After the storage's commit(): the answers may go, or are changed where nothing was written. With `hold`
+        those wait that promise what is still on its way to the disk."""
         dirty, self.dirty = self.dirty, []
         for shard in dirty:
             if shard.is_written:
-                shard.written()
+                shard.written(hold)
             if shard.is_loaded and (shard.must_reload or not shard.is_written):
                 self._unload(shard.partition.index)
                 if shard.has_failed:
@@ -262,6 +267,12 @@ class GroupCoordinator:
             self._load = None
             self.call_soon(self._load_next)
         shard.unload()
+
+    def drop_offline(self) -> None:
+        """A log directory failed: groups whose partition is there have no coordinator."""
+        for index, shard in list(self._shards.items()):
+            if not shard.partition.log_directory.is_online:
+                self._unload(index)
 
     def stop(self) -> None:
         """No more groups: who waits for one is told to look for another coordinator."""

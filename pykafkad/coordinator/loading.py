@@ -51,6 +51,7 @@ class Load:
     def read(self) -> None:
         """The next buffer full."""
         partition = self._partition
+        self._offset = max(self._offset, partition.log_start_offset)  # retention may have been here
         try:
             found = partition.read(
                 self._offset,

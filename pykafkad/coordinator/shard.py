@@ -24,7 +24,7 @@ from pykafkad.pure.groups.records import encode
 from pykafkad.pure.groups.registry import Groups
 
 if TYPE_CHECKING:
-    from pykafkad.coordinator.groups import GroupCoordinator
+    from pykafkad.coordinator.groups import GroupCoordinator, Hold
     from pykafkad.storage.partition import Partition
 
 BATCH_BYTES = 61  # the header of a batch
@@ -45,6 +45,9 @@ class Asker(Caller):
     def __init__(self, context: Any, refuse: Refuse) -> None:
         self.context = context
         self.refuse = refuse
+
+    def write_failed(self) -> None:
+        self.context.response = self.refuse(KafkaError(errors.NOT_COORDINATOR))
 
     @property
     def version(self) -> int:
@@ -182,16 +185,21 @@ class Shard:
         if self._dirty:
             self._promised.append(asker)
 
-    def written(self) -> None:
-        """The pass's batch is in the log: its answers may go."""
-        self._dirty = False
-        self._promised.clear()
+    def written(self, hold: Hold) -> None:
+        """The pass's batch is in the log: its answers may go, when it is on the disk if flush.messages says so. Until
+        then the shard stays dirty, and who asks about its groups waits too."""
+        promised, self._promised = self._promised, []
+        self._dirty = self.partition.high_watermark < self.partition.log_end_offset
+        if self._dirty:
+            self._coordinator.dirty.append(self)
+            for asker in promised:
+                hold(self.partition, asker.context, asker.write_failed)
 
     def write_failed(self) -> None:
         """Nothing of the pass is stored: whoever was told otherwise is told now, before the answer is encoded."""
         self._dirty = False
         for asker in self._promised:
-            asker.context.response = asker.refuse(KafkaError(errors.NOT_COORDINATOR))
+            asker.write_failed()
         self._promised.clear()
 
     # -- time

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.partitions import missing
 from pykafkad.messages import AlterReplicaLogDirsResponse
 
 if TYPE_CHECKING:
@@ -35,6 +36,8 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
             broker.storage.moves.ask(topic, index, path)
         except KafkaError as error:
             code = error.code
+            if code == errors.UNKNOWN_TOPIC_OR_PARTITION:
+                code = missing(broker, topic, index)
         results.setdefault(topic, []).append(PartitionResult(partition_index=index, error_code=code))
     return AlterReplicaLogDirsResponse(
         results=[TopicResult(topic_name=name, partitions=partitions) for name, partitions in results.items()]

@@ -57,7 +57,7 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
         finalized_features_epoch=image.offset,
         finalized_features=[
             FinalizedFeature(name=name, max_version_level=level, min_version_level=level)
-            for name, level in image.features.items()
+            for name, level in image.finalized_features.items()
         ],
     )
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from pykafkad import errors
 from pykafkad.cluster import topic_names
 from pykafkad.cluster.image import NO_LEADER
+from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.image import BrokerInfo, Topic
+    from pykafkad.cluster.image import BrokerInfo, Image, PartitionInfo, Topic
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
@@ -44,19 +45,31 @@ def reachable_brokers(
     ]
 
 
-def partition_views(topic: Topic, make: Any, *more: str) -> list[Any]:
-    """One `make(...)` for each partition: what Metadata and DescribeTopicPartitions say alike, and `more`."""
+def partition_views(image: Image, topic: Topic, make: Any, leaderless: int, *more: str) -> list[Any]:
+    """One `make(...)` for each partition: what Metadata and DescribeTopicPartitions say alike, and `more`. The two
+    differ in the error of a partition that nobody leads."""
     return [
         make(
-            error_code=errors.NONE if partition.leader != NO_LEADER else errors.LEADER_NOT_AVAILABLE,
+            error_code=errors.NONE if partition.leader != NO_LEADER else leaderless,
             partition_index=index,
             leader_id=partition.leader,
             leader_epoch=partition.leader_epoch,
             replica_nodes=partition.replicas,
             isr_nodes=partition.isr,
+            offline_replicas=offline_replicas(image, partition),
             **{field: getattr(partition, field) for field in more},
         )
         for index, partition in enumerate(topic.partitions)
+    ]
+
+
+def offline_replicas(image: Image, partition: PartitionInfo) -> list[int]:
+    """Those on brokers that are not there, or in log directories that those do not have any more (KIP-858)."""
+    directories = partition.directories
+    return [
+        replica
+        for slot, replica in enumerate(partition.replicas)
+        if not image.has_online(replica, directories[slot] if slot < len(directories) else ZERO)
     ]
 
 

@@ -38,6 +38,7 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
     now_ms = broker.clock.now_ms()
     voter = ReplicaState(
         replica_id=broker.node_id,
+        replica_directory_id=broker.controller.voter_directory_id,
         log_end_offset=end_offset,
         last_fetch_timestamp=now_ms,
         last_caught_up_timestamp=now_ms,

@@ -14,7 +14,7 @@ from pykafkad.handlers.cluster_view import TOPIC_OPERATIONS, partition_views, wh
 from pykafkad.messages import DescribeTopicPartitionsResponse
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.image import Topic
+    from pykafkad.cluster.image import Image, Topic
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
@@ -63,7 +63,7 @@ def describe(broker: Broker, names: list[str], cursor: Any, room: int) -> Any:
             )
             continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
-        partitions = views(topic)[first : first + room]
+        partitions = views(broker.image, topic)[first : first + room]
         response.topics.append(
             TopicResponse(
                 name=name,
@@ -80,10 +80,10 @@ def describe(broker: Broker, names: list[str], cursor: Any, room: int) -> Any:
     return response
 
 
-def views(topic: Topic) -> list[Any]:
+def views(image: Image, topic: Topic) -> list[Any]:
     found: list[Any] | None = topic.cache.get("describe")
     if found is None:
         found = topic.cache["describe"] = partition_views(
-            topic, PartitionResponse, "eligible_leader_replicas", "last_known_elr"
+            image, topic, PartitionResponse, errors.NONE, "eligible_leader_replicas", "last_known_elr"
         )
     return found

@@ -13,7 +13,7 @@ from pykafkad.cluster.image import NO_LEADER
 from pykafkad.messages import ElectLeadersResponse
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.image import Image
+    from pykafkad.cluster.image import Image, Topic
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
@@ -34,9 +34,11 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
     if kind not in (PREFERRED, UNCLEAN):
         return refuse(asked, errors.INVALID_REQUEST, f"Unknown election type {kind}", context.version)
     if asked is None:
-        # Of a whole cluster Kafka leaves out the partitions that need no election.
         return ElectLeadersResponse(
-            replica_election_results=[TopicResult(topic=name) for name in broker.image.topics]
+            replica_election_results=[
+                TopicResult(topic=name, partition_result=needed(broker.image, kind, topic))
+                for name, topic in broker.image.topics.items()
+            ]
         )
     return ElectLeadersResponse(
         replica_election_results=[
@@ -49,6 +51,15 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
             for topic in asked
         ]
     )
+
+
+def needed(image: Image, kind: int, topic: Topic) -> list[Any]:
+    """Of a whole cluster Kafka leaves out the partitions that need no election."""
+    return [
+        result(index, elect(image, kind, topic.name, index))
+        for index, partition in enumerate(topic.partitions)
+        if partition.leader == NO_LEADER
+    ]
 
 
 def refuse(asked: list[Any] | None, code: int, text: str | None, version: int) -> Any:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster import topic_names
+from pykafkad.cluster.image import NO_LEADER
 from pykafkad.handlers.cluster_view import reachable_brokers
 from pykafkad.messages import FindCoordinatorResponse
 
@@ -53,8 +54,23 @@ def found(broker: Broker, request: Any, context: Context) -> Any:
     for info, endpoint in reachable_brokers(broker, context):
         if info.id == broker.node_id:
             text = "" if context.version >= MANY_KEYS_SINCE else "NONE"
-            return respond(request, context, errors.NONE, text, info.id, endpoint.host, endpoint.port)
+            response = respond(request, context, errors.NONE, text, info.id, endpoint.host, endpoint.port)
+            return without_leaderless(broker, request, context, response)
     return not_available(request, context)
+
+
+def without_leaderless(broker: Broker, request: Any, context: Context, response: Any) -> Any:
+    """Groups whose partition of __consumer_offsets has no leader (its log directory is offline) have no coordinator."""
+    partitions = broker.image.topics[topic_names.CONSUMER_OFFSETS].partitions
+    leaderless = {index for index, partition in enumerate(partitions) if partition.leader == NO_LEADER}
+    if leaderless:
+        refusal = not_available(request, context)
+        if context.version < MANY_KEYS_SINCE:
+            return refusal if broker.groups.partition_of(request.key) in leaderless else response
+        for slot, key in enumerate(request.coordinator_keys):
+            if broker.groups.partition_of(key) in leaderless:
+                response.coordinators[slot] = refusal.coordinators[slot]
+    return response
 
 
 def not_available(request: Any, context: Context) -> Any:

@@ -23,7 +23,7 @@ from pykafkad.handlers.cluster_view import (
 from pykafkad.messages import MetadataResponse
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.image import Topic
+    from pykafkad.cluster.image import Image, Topic
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
 
@@ -82,7 +82,7 @@ def find_topics(broker: Broker, request: Any, version: int) -> list[Any]:
     operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
     image = broker.image
     if asked is None or (version == 0 and not asked):
-        return [existing(topic, operations) for topic in image.topics.values()]
+        return [existing(image, topic, operations) for topic in image.topics.values()]
     ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != NO_TOPIC_ID)
     if ids:
         known = [image.topics_by_id[topic_id] for topic_id in ids if topic_id in image.topics_by_id]
@@ -92,10 +92,10 @@ def find_topics(broker: Broker, request: Any, version: int) -> list[Any]:
                 TopicResponse(error_code=errors.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
                 for topic_id in unknown
             ),
-            *(existing(topic, operations) for topic in known),
+            *(existing(image, topic, operations) for topic in known),
         ]
     names = dict.fromkeys(topic.name for topic in asked)
-    found = [existing(image.topics[name], operations) for name in names if name in image.topics]
+    found = [existing(image, image.topics[name], operations) for name in names if name in image.topics]
     missing = [name for name in names if name not in image.topics]
     if missing:
         create = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
@@ -103,10 +103,12 @@ def find_topics(broker: Broker, request: Any, version: int) -> list[Any]:
     return found
 
 
-def existing(topic: Topic, operations: int) -> Any:
+def existing(image: Image, topic: Topic, operations: int) -> Any:
     partitions = topic.cache.get("metadata")
     if partitions is None:
-        partitions = topic.cache["metadata"] = partition_views(topic, PartitionResponse)
+        partitions = topic.cache["metadata"] = partition_views(
+            image, topic, PartitionResponse, errors.LEADER_NOT_AVAILABLE
+        )
     return TopicResponse(
         name=topic.name,
         topic_id=topic.id,

@@ -111,7 +111,7 @@ def produce(broker: Broker, topic: str | None, item: Any, acks: int, context: Co
         log_append_time_ms=appended.log_append_time_ms,
         log_start_offset=start,
     )
-    broker.appends.append((partition, answer))
+    broker.appends.append((partition, answer, context))
     return answer
 
 
@@ -139,7 +139,10 @@ def refused(index: int, error: KafkaError, log_start_offset: int = -1) -> Any:
     return answer
 
 
-def append_failed(answer: Any) -> None:
-    """The write of this partition's queue failed: nothing was stored, and the client is told so."""
+def append_failed(answer: Any, context: Context) -> None:
+    """The write or the flush of this partition's queue failed: nothing is promised, and the client is told so; one
+    that wants no answer by the end of its connection, as in Kafka."""
+    if context.response is None:
+        context.connection.finish(f"produce with acks=0 failed: {errors.NAMES[errors.KAFKA_STORAGE_ERROR]}")
     answer.error_code = errors.KAFKA_STORAGE_ERROR
     answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1

@@ -192,14 +192,15 @@ class Connection:
             answer = place.parts if isinstance(place, Ticket) else place
             if answer is not None and not isinstance(answer, (bytes, list)):
                 try:
-                    answer = answer.encode()
+                    encoded: Any = answer.encode()
                 except Exception as error:
                     self._pending, self._pending_bytes = [], 0
                     return self.finish(trouble(error))
-                if isinstance(answer, Ticket):
-                    self._pending[i] = answer
+                if isinstance(encoded, Ticket):
+                    self._pending[i] = encoded
                     waiting = True
                     continue
+                answer = encoded
                 self._pending_bytes += _weight(answer)
             if waiting:
                 self._pending[i] = answer

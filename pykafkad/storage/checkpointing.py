@@ -1,4 +1,4 @@
-"""When the offset checkpoints of the log directories are written: each of the three kinds one writing at a time.
+"""When the offset checkpoints of the log directories are written: each of the four kinds one writing at a time.
 
 A checkpoint is replaced in a thread, by way of a file with one name: two writings of it at once would take each
 other's half. What is asked for meanwhile is done once more afterwards, with the offsets of then. A partition that
@@ -63,7 +63,7 @@ class Checkpointing:
         )
 
     def write_now(self, directory: LogDirectory) -> None:
-        """All three, at the end, when nothing else writes any more."""
+        """All four, at the end, when nothing else writes any more."""
         for name in VALUES:
             checkpoints.write_offsets(f"{directory.path}/{name}", self.offsets_of(directory, name))
 
@@ -92,12 +92,19 @@ def recovery_point_of(partition: Partition) -> int:
 
 
 def log_start_of(partition: Partition) -> int | None:
-    """Only those above the first segment's base offset need saying."""
-    return partition.log_start_offset if partition.log_start_offset > partition.bases[0] else None
+    """Only those above the first segment's base offset need saying; and those that were said before, since a power
+    cut may bring segments back that were below."""
+    needed = partition.log_start_offset > partition.bases[0] or partition.start_is_stated
+    return partition.log_start_offset if needed else None
+
+
+def first_dirty_offset_of(partition: Partition) -> int | None:
+    return partition.first_dirty_offset
 
 
 VALUES: dict[str, Callable[[Partition], int | None]] = {
     checkpoints.RECOVERY_POINTS: recovery_point_of,
     checkpoints.LOG_STARTS: log_start_of,
     checkpoints.HIGH_WATERMARKS: high_watermark_of,
+    checkpoints.CLEANED: first_dirty_offset_of,
 }

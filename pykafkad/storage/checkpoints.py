@@ -21,6 +21,7 @@ VERSION = 0
 RECOVERY_POINTS = "recovery-point-offset-checkpoint"
 LOG_STARTS = "log-start-offset-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+CLEANED = "cleaner-offset-checkpoint"
 
 TopicPartition = tuple[str, int]
 

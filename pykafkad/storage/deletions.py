@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+    from pykafkad.hot.segment import Segment
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.manager import LogManager
 
@@ -82,6 +83,14 @@ def mark_deleted(directory: str, base_offset: int, *, snapshot: bool) -> list[st
             continue
         renamed.append(path + files.DELETED)
     return renamed
+
+
+def mark_all_deleted(directory: str, segments: list[Segment]) -> list[str]:
+    paths = []
+    for segment in segments:
+        segment.release()
+        paths += mark_deleted(directory, segment.base_offset, snapshot=True)
+    return paths
 
 
 def remove_all(work: list[tuple[Callable[[Any], None], Any]]) -> None:

@@ -62,6 +62,7 @@ class LogDirectory:
         "flush_due",
         "flush_soon",
         "node_id",
+        "on_fail",
         "path",
         "unlink_soon",
         "verify_transactions",
@@ -80,6 +81,7 @@ class LogDirectory:
         self.flush_soon: Callable[[Partition, int, int], None] = no_flush
         self.flush_due: Callable[[Partition], int] = flush_now  # gives what is on the disk; more may follow
         self.unlink_soon: Callable[[LogDirectory, list[str], int], None] = unlink_now
+        self.on_fail: Callable[[], None] = lambda: None
         self.verify_transactions = True
         self._lock_fd = -1
 
@@ -92,6 +94,7 @@ class LogDirectory:
         if self.failure is None:
             self.failure = why
             log.error(f"log directory {self.path} is offline: {why}")
+            self.on_fail()
         return StorageError(f"{self.path}: {why}")
 
     def capacity(self) -> tuple[int, int]:
@@ -160,8 +163,8 @@ class LogDirectory:
         )
         files.replace_file(f"{self.path}/{META_PROPERTIES}", text.encode())
 
-    def take_clean_marker(self) -> None:
-        """Remember whether the last stop was clean, and forget it on disk."""
+    def read_clean_marker(self) -> None:
+        """Remember whether the last stop was clean."""
         path = f"{self.path}/{CLEAN_SHUTDOWN}"
         try:
             text = files.read_file(path).decode("ascii", "replace")
@@ -170,7 +173,16 @@ class LogDirectory:
         self.was_clean = True
         digits = text.partition('"brokerEpoch":')[2].strip(" }")
         self.broker_epoch = int(digits) if digits.removeprefix("-").isdecimal() else -1
-        os.unlink(path)
+
+    def take_clean_marker(self) -> None:
+        """From now on a stop that does not end is no clean one."""
+        files.remove_if_there(f"{self.path}/{CLEAN_SHUTDOWN}")
+
+    def holds_logs(self) -> bool:
+        """Whether there are partitions in it: then it was in use, and had an identity."""
+        return any(
+            os.path.exists(f"{self.path}/{name}/{files.PARTITION_METADATA}") for name in os.listdir(self.path)
+        )
 
     def read_checkpoint(self, name: str) -> dict[tuple[str, int], int]:
         """A checkpoint that cannot be read says nothing, and is no reason to stay down."""
@@ -200,6 +212,12 @@ class LogDirectory:
 def settle_identity(directories: list[LogDirectory], node_id: int, guard: Callable[..., object]) -> str:
     """All directories belong to one cluster and to this node; new ones join them. The cluster's id."""
     fresh = [each for each in directories if not guard(each, each.read_identity)]
+    for directory in fresh:
+        if directory.is_online and guard(directory, directory.holds_logs):
+            raise StartupError(
+                f"{directory.path} holds partitions and no {META_PROPERTIES}: which cluster and node they belong to"
+                " stands nowhere else. Bring it back, or start with an empty directory"
+            )
     known = [each for each in directories if each.is_online and each.cluster_id is not None]
     for directory in known:
         if directory.node_id != node_id:

@@ -28,8 +28,9 @@ def offset_name(offset: int, suffix: str) -> str:
 
 def offset_of(name: str, suffix: str) -> int | None:
     """The offset a file is named after, None when it is no such file."""
-    stem = name.removesuffix(suffix)
-    return int(stem) if stem != name and len(stem) == 20 and stem.isdecimal() else None
+    if len(name) != 20 + len(suffix) or not name.endswith(suffix):
+        return None
+    return int(name[:20]) if name[:20].isdecimal() else None
 
 
 def partition_directory(topic: str, index: int) -> str:
@@ -100,6 +101,18 @@ def remove_if_there(path: str) -> None:
 def read_file(path: str) -> bytes:
     with open(path, "rb", buffering=0) as file:
         return file.readall()
+
+
+def last_bytes(path: str, size: int) -> bytes:
+    """At most `size` bytes from a file's end; of one that is not there nothing."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.pread(fd, size, max(0, os.fstat(fd).st_size - size))
+    finally:
+        os.close(fd)
 
 
 def modified_ms(path: str) -> int:

@@ -77,8 +77,7 @@ def plan_swaps(directory: str, todo: Plan) -> None:
     if swapped:
         first, end = min(swapped), max(next_offset(directory, base) for base in swapped)
         for name in names:
-            base = next((b for s in SEGMENT_SUFFIXES if (b := offset_of(name, s)) is not None), None)
-            if base is not None and (first <= base < end or base in swapped):
+            if is_of_segment(name) and (first <= int(name[:20]) < end or int(name[:20]) in swapped):
                 todo.unlink(name)
     for name in names:
         if name.endswith(SWAP):
@@ -95,8 +94,11 @@ def next_offset(directory: str, base: int) -> int:
 
 def plan_orphans(todo: Plan) -> None:
     """Indexes of segments that are not there go."""
-    logs = {base for name in todo.names if (base := offset_of(name, LOG)) is not None}
+    logs = {name[:20] for name in todo.names if offset_of(name, LOG) is not None}
     for name in list(todo.names):
-        base = next((b for s in SEGMENT_SUFFIXES[1:] if (b := offset_of(name, s)) is not None), None)
-        if base is not None and base not in logs:
+        if name.endswith(SEGMENT_SUFFIXES[1:]) and name[:20] not in logs and is_of_segment(name):
             todo.unlink(name)
+
+
+def is_of_segment(name: str) -> bool:
+    return any(offset_of(name, suffix) is not None for suffix in SEGMENT_SUFFIXES)

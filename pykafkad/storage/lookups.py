@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 
 def offset_for_timestamp(partition: Partition, timestamp: int) -> Found | None:
-    """The first segment that reaches the timestamp has the answer, or nobody has."""
+    """The first segment that reaches the timestamp has the answer, or nobody has. What the cleaner emptied is passed
+    over: for Kafka it is as old as its file, and hides what comes after it."""
     start = partition.log_start_offset
     for segment in partition.segments:
-        if segment_timestamp(segment) >= timestamp:
+        if segment.size and segment_timestamp(segment) >= timestamp:
             return first_record_since(segment, timestamp, start)
     return None
 

@@ -1,7 +1,7 @@
 """All logs of the broker: which directory holds which partition, what has to be written, flushed,
 checkpointed.
 
-Start: lock every directory, settle its identity, take its clean-shutdown marker (the constructor); load the
+Start: lock every directory, settle its identity (the constructor); take their clean-shutdown markers; load the
 partitions that the cluster knows (open_all). Running: commit() at the end of each pass of the loop; the
 periodic jobs in `jobs`. Stop: close(). What blocks (fsync, unlink) is handed to `submit(work, done)`, work in
 a thread, done on the loop; without one it runs at once. A directory that fails goes offline with its
@@ -15,8 +15,9 @@ import os
 from pykafkad import uuids
 from pykafkad.errors import StartupError
 from pykafkad.logs import logger
-from pykafkad.storage import checkpoints, files, recovery
+from pykafkad.storage import checkpoints, files, loading
 from pykafkad.storage.checkpointing import Checkpointing
+from pykafkad.storage.compaction import Compaction
 from pykafkad.storage.deletions import Deletions
 from pykafkad.storage.directories import LogDirectory, settle_identity
 from pykafkad.storage.files import StorageError
@@ -32,14 +33,14 @@ if TYPE_CHECKING:
 
     from pykafkad.clock import Clock
     from pykafkad.storage.retention import Retention
+    from pykafkad.storage.scrubber import Scrubber
     from pykafkad.storage.settings import TopicConfig
 
     Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
 
 TopicPartition = tuple[str, int]
 
-METADATA_TOPIC = "__cluster_metadata"  # its directory belongs to the metadata log
-TIDY_INTERVAL_MS = 1_000
+TIDY_INTERVAL_MS = SCRUB_INTERVAL_MS = 1_000
 SAVED_A_TURN = 20
 LONGEST_INTERVAL_MS = 366 * 86_400_000  # beyond it an interval means never, as Kafka's 2^63-1 does
 
@@ -71,9 +72,13 @@ class LogManager:
         self.config = config
         self.clock = clock
         self.submit: Submit = submit or submit_inline
+        self.has_threads = submit is not None
         self.call_later: Callable[[int, Callable[[], Any]], Any] = at_once
         self.on_advance: Callable[[Partition], None] = nobody
+        self.on_directory_failed: Callable[[LogDirectory], None] = lambda directory: None
         self.on_all_failed: Callable[[], None] = lambda: None
+        self.soon: Callable[[Callable[[], None]], Any] = lambda action: None  # after this turn of the loop
+        self._serving: list[LogDirectory] = []  # those that are not known to have failed
         self.dirty: list[Partition] = []
         self.partitions: dict[TopicPartition, Partition] = {}
         self.directories: list[LogDirectory] = []
@@ -86,7 +91,9 @@ class LogManager:
         self.flushing = Flushing(self)
         self.moves = Moves(self)  # partitions on their way to another directory
         self.deletions = Deletions(self)
+        self.compaction = Compaction(self)
         self._retention: Retention | None = None
+        self._scrubber: Scrubber | None = None
         self._open_directories()
 
     # -- start -----------------------------------------------------------------------------------------------
@@ -107,6 +114,7 @@ class LogManager:
             directory.flush_due = self.flushing.due
             directory.flush_soon = self.flushing.soon
             directory.unlink_soon = self.deletions.add_files
+            directory.on_fail = self._failed
             directory.verify_transactions = self.config["transaction.partition.verification.enable"]
             self.directories.append(directory)
         try:
@@ -114,14 +122,23 @@ class LogManager:
                 self.guard(directory, directory.lock)
             self.cluster_id = settle_identity(self.directories, self.node_id, self.guard)
             for directory in self.online:
-                self.guard(directory, directory.take_clean_marker)
+                self.guard(directory, directory.read_clean_marker)
         except BaseException:
             self._unlock()
             raise
         if not self.online:
-            reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in self.directories)
             self._unlock()
-            raise StartupError(f"No log directory can be used: {reasons}")
+            raise self._none_left()
+        self._serving = self.online
+
+    def _none_left(self) -> StartupError:
+        reasons = "; ".join(f"{directory.path}: {directory.failure}" for directory in self.directories)
+        return StartupError(f"No log directory can be used: {reasons}")
+
+    def take_markers(self) -> None:
+        """The start is going to change what is in the directories: until it is stopped they are not clean."""
+        for directory in self.online:
+            self.guard(directory, directory.take_clean_marker)
 
     @property
     def online(self) -> list[LogDirectory]:
@@ -153,83 +170,17 @@ class LogManager:
         A directory of a partition that is not known (any more), or has another topic id, is set aside as
         stray.
         """
-        found: set[TopicPartition] = set()
-        for directory in self.online:
-            self.guard(directory, self._open_directory, directory, known, config_of, found)
+        self.take_markers()
+        missing = loading.Loading(self, known, config_of).run()
+        if not self.online:
+            raise self._none_left()
+        self._serving = self.online
         self.partitions = {key: each for key, each in self.partitions.items() if each.log_directory.is_online}
         self.loaded = True
         for directory in self.online:
             # The clean-shutdown marker is gone, and must not come back with a power cut.
             self.in_background(directory, files.fsync_path, directory.path)
-        return [key for key in known if key not in found]
-
-    def _open_directory(
-        self,
-        directory: LogDirectory,
-        known: Mapping[TopicPartition, bytes],
-        config_of: Callable[[str], TopicConfig],
-        found: set[TopicPartition],
-    ) -> None:
-        points = directory.read_checkpoint(checkpoints.RECOVERY_POINTS)
-        starts = directory.read_checkpoint(checkpoints.LOG_STARTS)
-        marks = directory.read_checkpoint(checkpoints.HIGH_WATERMARKS)
-        for entry in sorted(os.scandir(directory.path), key=lambda each: each.name):
-            if not entry.is_dir():
-                continue
-            if files.is_marked(entry.name, "delete"):
-                self.deletions.add(directory, entry.path, 0)
-                continue
-            if files.is_marked(entry.name, "future"):
-                self.moves.found(entry.name, directory, entry.path)
-                continue
-            key = files.parse_partition_directory(entry.name)
-            if key is None:
-                if not files.is_marked(entry.name, "stray"):
-                    log.warn(f"{entry.path} is no partition's directory and is left alone")
-                continue
-            if key[0] == METADATA_TOPIC:
-                continue
-            topic_id = checkpoints.read_topic_id(entry.path)
-            expected = known.get(key)
-            if expected is None or (topic_id is not None and topic_id != expected):
-                self._set_aside(entry.path, entry.name)
-                continue
-            if key in found and not self._replaces(key, directory, entry.path):
-                continue
-            found.add(key)
-            hints = recovery.Hints(
-                clean=directory.was_clean,
-                now_ms=self.clock.now_ms(),
-                recovery_point=points.get(key, 0),
-                log_start_offset=starts.get(key, 0),
-                high_watermark=marks.get(key, 0),
-                expiration_ms=self.config["producer.id.expiration.ms"],
-                lower=Lowering(directory.path, points, key),
-            )
-            settings = self.settings(key[0], config_of(key[0]))
-            partition = self.partition_class(*key, expected, directory, settings)
-            if topic_id is None:
-                checkpoints.write_topic_id(entry.path, expected)
-            recovery.load(partition, hints)
-            self.partitions[key] = partition
-
-    def _replaces(self, key: TopicPartition, directory: LogDirectory, path: str) -> bool:
-        """A crash left the original of a partition that had moved: which of the two goes, and is it the other one?"""
-        other = self.partitions[key]
-        assigned = self.moves.assigned(*key)
-        if assigned == directory.directory_id:
-            other.close(clean=False)
-            self.deletions.rename(other.log_directory, other.directory, 0)
-            return True
-        if assigned != other.log_directory.directory_id:
-            raise StartupError(f"{other.name} lies in two log directories")
-        self.deletions.rename(directory, path, 0)
-        return False
-
-    def _set_aside(self, path: str, name: str) -> None:
-        stray = files.marked_directory(name, "stray")
-        log.warn(f"{path} is no partition of this broker (any more) and is renamed to {stray}")
-        os.rename(path, f"{os.path.dirname(path)}/{stray}")
+        return missing
 
     def settings(self, topic: str, config: TopicConfig) -> LogSettings:
         """Shared by the topic's partitions for as long as the configuration is the same object."""
@@ -255,6 +206,7 @@ class LogManager:
             directory.verify_transactions = verify
         for partition in self.partitions.values():
             partition.verify_transactions = verify
+        self.compaction.reconfigure()
 
     # -- partitions ------------------------------------------------------------------------------------------
 
@@ -333,16 +285,17 @@ class LogManager:
         return partition
 
     def delete(self, topic: str, index: int) -> None:
-        """The partition is gone at once; its files go after file.delete.delay.ms, those who read them may
-        end."""
+        """The partition is gone at once, its files are after file.delete.delay.ms: who reads them may end."""
         partition = self.partitions.pop((topic, index))
         if not any(key[0] == topic for key in self.partitions):
             self._settings.pop(topic, None)
         self.on_advance(partition)
         partition.discard()
+        partition.high_watermark = partition.log_end_offset  # nobody waits for a flush any more
         if partition in self.dirty:
             self.dirty.remove(partition)
         self.moves.cancel(topic, index, "it is deleted")
+        self.compaction.forget(partition)
         partition.close(clean=False)
         delay_ms = partition.settings.file_delete_delay_ms
         self.deletions.rename(partition.log_directory, partition.directory, delay_ms)
@@ -372,13 +325,22 @@ class LogManager:
 
     def drop_offline(self) -> None:
         """Partitions of failed directories are not served; who waits for them is told."""
+        failed = [directory for directory in self._serving if not directory.is_online]
+        self._serving = self.online
         for key, partition in list(self.partitions.items()):
             if not partition.log_directory.is_online:
                 del self.partitions[key]
+                self.compaction.abort(partition)
                 self.on_advance(partition)
         self.moves.drop_offline()
-        if not self.online:
+        for directory in failed:
+            self.on_directory_failed(directory)
+        if failed and not self._serving:
             self.on_all_failed()
+
+    def _failed(self) -> None:
+        """A directory did, whoever noticed: its partitions are dropped before long."""
+        self.soon(self.drop_offline)
 
     # -- periodic and background work ------------------------------------------------------------------------
 
@@ -406,6 +368,7 @@ class LogManager:
             (config["log.flush.scheduler.interval.ms"], self.flushing.aged),
             (TIDY_INTERVAL_MS, self.deletions.unlink_due),
             (TIDY_INTERVAL_MS, self.save_new),
+            (SCRUB_INTERVAL_MS, self.scrub),
         ]
         return [(interval_ms, job) for interval_ms, job in jobs if interval_ms <= LONGEST_INTERVAL_MS]
 
@@ -434,6 +397,19 @@ class LogManager:
         elif isinstance(result, BaseException):
             raise result
 
+    @property
+    def scrubber(self) -> Scrubber:
+        """Made when it is wanted: most brokers have none."""
+        if self._scrubber is None:
+            from pykafkad.storage.scrubber import Scrubber
+
+            self._scrubber = Scrubber(self)
+        return self._scrubber
+
+    def scrub(self) -> None:
+        if self._scrubber is not None or self.config["pykafkad.scrub.max.bytes.per.second"]:
+            self.scrubber.turn()
+
     def expire_producers(self) -> None:
         now_ms = self.clock.now_ms()
         for partition in self.partitions.values():
@@ -447,6 +423,13 @@ class LogManager:
                 self.guard(partition.log_directory, partition.save_files)
 
     # -- stop ------------------------------------------------------------------------------------------------
+
+    def release_files(self) -> None:
+        """Too many are open: those that nobody is using now are opened again when somebody does."""
+        for partition in self.partitions.values():
+            for segment in partition.segments:
+                if not segment.queued_batches:
+                    segment.release()
 
     def close(self, clean: bool = True, broker_epoch: int = -1) -> None:
         """Flush, checkpoint, mark as clean, unlock. With clean=False only let go of the files."""
@@ -473,21 +456,6 @@ class LogManager:
     def _unlock(self) -> None:
         for directory in self.directories:
             directory.unlock()
-
-
-class Lowering:
-    """Lowers one partition's entry in the recovery point checkpoint, and returns when that is on the disk."""
-
-    __slots__ = ("directory", "key", "points")
-
-    def __init__(self, directory: str, points: dict[TopicPartition, int], key: TopicPartition) -> None:
-        self.directory = directory
-        self.points = points
-        self.key = key
-
-    def __call__(self, recovery_point: int) -> None:
-        self.points[self.key] = recovery_point
-        checkpoints.write_offsets(f"{self.directory}/{checkpoints.RECOVERY_POINTS}", self.points)
 
 
 class StorageOffline(OSError):

@@ -104,7 +104,9 @@ class Move:
         for segment in self.partition.segments:
             name = files.offset_name(segment.base_offset, files.LOG)
             start = self._copied.get(name, 0)
-            if start < segment.size and limit > 0:
+            # A cleaning may leave one without records: it is a file all the same.
+            is_empty = segment.size == 0 and name not in self._copied
+            if is_empty or (start < segment.size and limit > 0):
                 end = min(segment.size, start + limit)
                 pieces.append((name, start, end))
                 limit -= end - start

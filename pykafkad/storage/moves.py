@@ -46,6 +46,7 @@ class Moves:
         self.on_moved: Callable[[Partition, LogDirectory, Moved], None] = not_told
         self._manager = manager
         self._moves: dict[TopicPartition, Move] = {}
+        self._leaving: set[TopicPartition] = set()  # moved, and the original still has the partition's name
         self._left: list[tuple[str, LogDirectory, str]] = []  # by the last stop: name, where, path
         self._stopped = False
 
@@ -94,14 +95,15 @@ class Moves:
             self._manager.drop_offline()
             raise KafkaError(errors.KAFKA_STORAGE_ERROR) from error
         self._moves[partition.topic, partition.index] = move
+        self._manager.compaction.abort(partition)
         self.go_on()
 
     def go_on(self) -> None:
         """Those that wait may start, when others are through."""
         threads = self._manager.config["num.replica.alter.log.dirs.threads"]
         room = min(AT_ONCE, threads or AT_ONCE) - sum(move.started for move in self)
-        for move in self:
-            if room > 0 and not move.started and not self._stopped:
+        for key, move in list(self._moves.items()):
+            if room > 0 and not move.started and not self._stopped and key not in self._leaving:
                 room -= 1
                 move.proceed()
 
@@ -126,8 +128,11 @@ class Moves:
         manager = self._manager
         directory, offsets, end = partition.directory, list(partition.bases), partition.log_end_offset
         target = partition.log_directory
+        key = partition.topic, partition.index
+        self._leaving.add(key)
 
         def synced(result: Any) -> None:
+            self._leaving.discard(key)
             manager.background_done(target, result)
             if result is not None:
                 return
@@ -135,7 +140,9 @@ class Moves:
                 partition.recovery_point = max(partition.recovery_point, end)
             if source.is_online:
                 manager.deletions.rename(source, old, partition.settings.file_delete_delay_ms)
+            self.go_on()
 
+        manager.compaction.moved(partition, source)
         manager.submit(lambda: sync_all(target.path, directory, offsets), synced)
 
     # -- stop and start

@@ -25,18 +25,22 @@ from pykafkad.hot.segment import Appended, FileRange, Segment
 from pykafkad.pure.leader_epochs import LeaderEpochs
 from pykafkad.pure.producer_state import ProducerState
 from pykafkad.storage import checkpoints, lookups, markers, snapshots
-from pykafkad.storage.deletions import mark_deleted
+from pykafkad.storage.deletions import mark_all_deleted
 from pykafkad.storage.files import StorageError, partition_directory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from _typeshed import ReadableBuffer
 
+    from pykafkad.hot.cleaner import Rewriter
     from pykafkad.hot.records import Batches, Rules
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.settings import LogSettings, TopicConfig
+
+    Answer = TypeVar("Answer")
 
 Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 
@@ -49,8 +53,10 @@ class Partition:
         "_dirty",
         "_unsaved",
         "active",
+        "append_epoch",
         "bases",
         "epochs",
+        "first_dirty_offset",
         "flushed_offset",
         "high_watermark",
         "index",
@@ -67,6 +73,7 @@ class Partition:
         "rules",
         "segments",
         "settings",
+        "start_is_stated",
         "stored_epochs",
         "topic",
         "topic_id",
@@ -86,11 +93,12 @@ class Partition:
         self.settings = settings
         self.rules: Rules = settings.rules
         self.verify_transactions = log_directory.verify_transactions
-        self.leader_epoch = -1
+        self.leader_epoch = self.append_epoch = -1
         self.log_start_offset = self.log_end_offset = 0
         self.high_watermark = self.last_stable_offset = 0
         self.recovery_point = self.flushed_offset = 0
         self.last_flush_ms = 0
+        self.first_dirty_offset: int | None = None  # below it the log is compacted; None: it never was
         self.producers = ProducerState()
         self.epochs = LeaderEpochs()
         self.stored_epochs: list[tuple[int, int]] | None = None  # what the file says; None: there is none
@@ -98,6 +106,9 @@ class Partition:
         self.bases: list[int] = []  # of the segments, for the search by offset
         self.active: Segment
         self.waiters: list[Any] = []
+        self.start_is_stated = (
+            False  # by a checkpoint, and the renames that say it too may not be on the disk
+        )
         self._dirty = False
         self._unsaved = True  # the small files beside the log may be missing or old
 
@@ -173,7 +184,7 @@ class Partition:
     def _queue(self, batches: Batches, now_ms: int) -> Appended:
         """Good batches get their offsets and their place in the active segment."""
         base_offset = self.log_end_offset
-        epoch, start = self.leader_epoch, self.log_start_offset
+        epoch, start = self.append_epoch, self.log_start_offset
         try:
             appended = self.active.append(batches, base_offset, epoch, now_ms, start)
             if appended is None:
@@ -196,7 +207,7 @@ class Partition:
             self.roll(now_ms)
 
     def _failed(self, error: OSError) -> KafkaError:
-        """An I/O error in the middle of an append takes the directory offline, as one in commit() does."""
+        """An I/O error in the middle of an append or a read takes the directory offline, as one in commit() does."""
         self.fail(error)
         return KafkaError(errors.KAFKA_STORAGE_ERROR)
 
@@ -269,7 +280,6 @@ class Partition:
         if offset <= self.log_start_offset:
             return
         self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)  # nobody needs to know what lay below
         self.producers.log_start_advanced(offset)
         if self.epochs.truncate_from_start(offset):
             self._unsaved = True
@@ -278,11 +288,16 @@ class Partition:
     def retire(self, count: int, now_ms: int) -> None:
         """The `count` oldest segments go, and the log starts where the next one does: a new one, when they are all
         there are. Only what is below the high watermark may go."""
-        if count == len(self.segments):
-            self.roll(now_ms)
+        if self.log_start_offset > self.bases[0]:
+            self.start_is_stated = True
         going = self.segments[:count]
+        all_go = count == len(self.segments)
+        if all_go:
+            self._begin_segment(now_ms)
         self.advance_log_start(self.bases[count])
         self.remove_segments(going)
+        if all_go:
+            self.log_directory.flush_soon(self, self.log_end_offset, self.log_end_offset)
 
     # -- segments --------------------------------------------------------------------------------------------
 
@@ -292,14 +307,23 @@ class Partition:
         gone = {id(segment) for segment in segments}
         self.segments = [segment for segment in self.segments if id(segment) not in gone]
         self.bases = [segment.base_offset for segment in self.segments]
-        paths = []
-        for segment in segments:
-            segment.release()
-            paths += mark_deleted(self.directory, segment.base_offset, snapshot=True)
+        paths = mark_all_deleted(self.directory, segments)
         self.log_directory.unlink_soon(self.log_directory, paths, self.settings.file_delete_delay_ms)
+
+    def replace_segments(self, cleaned: Rewriter, old: list[Segment]) -> None:
+        """What the cleaner made of `old` takes their place. OSError: the directory has failed."""
+        from pykafkad.storage.swapping import replace_segments
+
+        replace_segments(self, cleaned, old)
 
     def roll(self, now_ms: int) -> None:
         """Close the active segment for appends and begin one at the log's end."""
+        old = self.active
+        self._begin_segment(now_ms)
+        # Sealing changed the old segment's indexes, so it is synced again even if its batches were.
+        self.log_directory.flush_soon(self, old.base_offset, self.log_end_offset)
+
+    def _begin_segment(self, now_ms: int) -> None:
         old = self.active
         old.write()
         old.seal()
@@ -310,8 +334,6 @@ class Partition:
         self.add_segment(self.log_end_offset, now_ms)
         old.offset_index.grow_to(0)
         old.time_index.grow_to(0)
-        # Sealing changed the old segment's indexes, so it is synced again even if its batches were.
-        self.log_directory.flush_soon(self, old.base_offset, self.log_end_offset)
 
     def add_segment(self, base_offset: int, now_ms: int) -> None:
         """A new empty active segment."""
@@ -351,9 +373,14 @@ class Partition:
         self.activate(self.active)
 
     def become_leader(self, leader_epoch: int) -> None:
-        """Appends carry this epoch from now on; it begins where the log ends."""
+        """Appends carry this epoch from now on; it begins where the log ends.
+
+        A log that is ahead of the metadata (a damaged epoch, metadata put back from a copy) stays so: were its epochs
+        to fall, the next recovery would have to take what follows for damage.
+        """
         self.leader_epoch = leader_epoch
-        if self.epochs.assign(leader_epoch, self.log_end_offset):
+        self.append_epoch = max(leader_epoch, self.epochs.latest)
+        if self.epochs.assign(self.append_epoch, self.log_end_offset):
             self._unsaved = True
         if not self._dirty:
             self.high_watermark = self.log_end_offset  # the only replica has all there is
@@ -421,8 +448,16 @@ class Partition:
         if offset < self.log_start_offset:
             raise KafkaError(errors.OFFSET_OUT_OF_RANGE)
         active = self.active
-        if offset >= active.base_offset:
-            return active.read(offset, max_bytes, limit_offset, at_least_one)
+        try:
+            if offset >= active.base_offset:
+                return active.read(offset, max_bytes, limit_offset, at_least_one)
+            return self._read_closed(offset, max_bytes, limit_offset, at_least_one)
+        except OSError as error:
+            raise self._failed(error) from error
+
+    def _read_closed(
+        self, offset: int, max_bytes: int, limit_offset: int, at_least_one: bool
+    ) -> FileRange | None:
         # Compaction may have emptied the end of a segment: then the next one has the first batch.
         for slot in range(max(0, bisect_right(self.bases, offset) - 1), len(self.segments)):
             segment = self.segments[slot]
@@ -439,15 +474,21 @@ class Partition:
 
     def offset_for_timestamp(self, timestamp: int) -> Found | None:
         """The first record at or after the log's start with that timestamp or a later one."""
-        return lookups.offset_for_timestamp(self, timestamp)
+        return self._look(lookups.offset_for_timestamp, timestamp)
 
     def max_timestamp_offset(self) -> Found | None:
         """The first record with the log's greatest timestamp."""
-        return lookups.max_timestamp_offset(self)
+        return self._look(lookups.max_timestamp_offset)
 
     def aborted_transactions(self, offset: int, data: FileRange) -> list[tuple[int, int]]:
         """(producer id, first offset) of the aborted transactions that touch what was read at `offset`."""
-        return lookups.aborted_transactions(self, offset, data)
+        return self._look(lookups.aborted_transactions, offset, data)
+
+    def _look(self, question: Callable[..., Answer], *arguments: Any) -> Answer:
+        try:
+            return question(self, *arguments)
+        except OSError as error:
+            raise self._failed(error) from error
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """As OffsetForLeaderEpoch answers: (largest epoch <= the asked one, its end offset), (-1, -1) if

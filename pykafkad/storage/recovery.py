@@ -12,29 +12,50 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from struct import Struct
 
 from pykafkad.hot.index import OffsetIndex, TimeIndex
-from pykafkad.hot.segment import BatchHeader, CorruptSegment, Segment
+from pykafkad.hot.records import RecordsError
+from pykafkad.hot.segment import CorruptSegment, Segment
 from pykafkad.logs import logger
 from pykafkad.pure.leader_epochs import LeaderEpochs
-from pykafkad.storage import checkpoints, leftovers, markers, snapshots, transaction_index
-from pykafkad.storage.files import CORRUPT, INDEX, LOG, TIME_INDEX, offset_name, offset_of, remove_if_there
+from pykafkad.storage import checkpoints, leftovers, snapshots, transaction_index
+from pykafkad.storage.files import (
+    CORRUPT,
+    INDEX,
+    LOG,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    fsync_path,
+    last_bytes,
+    offset_name,
+    offset_of,
+    remove_if_there,
+)
+from pykafkad.storage.walking import Walk, note_producer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from pykafkad.hot.segment import BatchHeader
     from pykafkad.storage.partition import Partition
 
 ENTRY_ROOM = 12  # bytes of the larger index entry
+TIME_ENTRY = Struct(">qi")  # timestamp, offset from the segment's base
 COPY_BYTES = 1 << 20
 EPOCH_FELL = "leader epoch"  # how a walk begins to say that an epoch is below the one before
+TOO_FAR = "too far from"  # what it says of an offset that no index of its segment can hold
 
 log = logger("recovery")
 
 
 def keep(recovery_point: int) -> None:
     """There is no checkpoint to lower."""
+
+
+def ignore(size: int) -> None:
+    """Nobody wants to know how far the walk is."""
 
 
 class Hints:
@@ -48,6 +69,7 @@ class Hints:
         "lower",
         "now_ms",
         "recovery_point",
+        "walked",
     )
 
     def __init__(
@@ -68,6 +90,7 @@ class Hints:
         self.high_watermark = high_watermark
         self.expiration_ms = expiration_ms
         self.lower = lower  # makes a lower recovery point durable
+        self.walked: Callable[[int], None] = ignore  # told of bytes that were walked; may raise to end it
 
 
 def load(partition: Partition, hints: Hints) -> None:
@@ -167,6 +190,8 @@ class Loader:
         base = segment.base_offset
         if offset_name(base, INDEX) not in present or offset_name(base, TIME_INDEX) not in present:
             return False
+        if offset_name(base, TRANSACTION_INDEX) not in present:
+            return True
         try:
             for _ in transaction_index.read(self.directory, base):
                 pass
@@ -188,12 +213,23 @@ class Loader:
             return False
         if position > segment.size or segment.end_offset < segment.base_offset:
             return False
+        if not self.ends_within(segment):
+            return False
         if position < segment.size:
             if position == 0:
                 return False  # not even the first batch is whole: look at it closely
-            self.cut(segment, position, "the file does not end with a whole batch")
+            self.cut(segment, position, "the file does not end with a whole batch", [])
         self.load_producers(segment.end_offset)
         return True
+
+    def ends_within(self, segment: Segment) -> bool:
+        """Whether the last entry of its time index is one of its own: others are to be appended behind it."""
+        path = f"{self.directory}/{offset_name(segment.base_offset, TIME_INDEX)}"
+        entry = last_bytes(path, TIME_ENTRY.size)
+        if len(entry) != TIME_ENTRY.size:
+            return not entry
+        _, offset = TIME_ENTRY.unpack(entry)
+        return bool(0 <= offset < max(1, segment.end_offset - segment.base_offset))
 
     # -- after a crash ---------------------------------------------------------------------------------------
 
@@ -202,15 +238,24 @@ class Loader:
         partition = self.partition
         self.lower_recovery_point(first)
         self.load_producers(partition.bases[first])
-        for slot in range(first, len(partition.segments)):
+        walk = Walk(partition)
+        slot = first
+        while slot < len(partition.segments):
+            slot, position, why = self.recover(walk, slot)
             segment = partition.segments[slot]
-            bad = self.recover(segment)
+            if why is not None and TOO_FAR in why and self.split(slot, position):
+                why = None
+            rest = partition.segments[slot + 1 :]
+            if why is not None:
+                # What follows without a gap is missing nothing: only noise was cut off in between.
+                if rest and segment.end_offset == rest[0].base_offset:
+                    rest = []
+                self.cut(segment, position, why, rest)
             self.partition.producers.end_offset = max(segment.end_offset, segment.base_offset)
             snapshots.write(self.directory, partition.producers)
-            # What follows without a gap is missing nothing: only noise was cut off in between.
-            if bad and segment.end_offset not in partition.bases[slot + 1 : slot + 2]:
-                self.drop_segments(slot + 1)
+            if why is not None and rest:
                 return
+            slot += 1
 
     def lower_recovery_point(self, first: int) -> None:
         """What is made anew from segment `first` on is not on the disk any more, whatever the checkpoint says
@@ -224,52 +269,68 @@ class Loader:
         else:
             self.synced_to = point  # its segment is the first one that the next start walks as well
 
-    def recover(self, segment: Segment) -> bool:
-        """Check a segment and make its indexes anew; whether it had to be cut."""
-        room = (segment.size // max(1, self.partition.settings.index_interval_bytes) + 2) * ENTRY_ROOM
-        segment.offset_index.grow_to(max(room, self.partition.settings.index_bytes))
-        segment.time_index.grow_to(max(room, self.partition.settings.index_bytes))
-        segment.index_interval_bytes = self.partition.settings.index_interval_bytes
-        transaction_index.remove(self.directory, segment.base_offset)
-        walk = Walk(self.partition, segment)
-        position, why = segment.check(walk.batch)
-        if why is not None and why.startswith(EPOCH_FELL) and walk.rose_at is not None:
-            # Where it rose wrongly is where the damage is: that part must not be believed.
-            self.rewind(segment)
-            position = walk.rose_at
-            segment.check(Walk(self.partition, segment).batch, position)
+    def recover(self, walk: Walk, slot: int) -> tuple[int, int, str | None]:
+        """Check a segment and make its indexes anew. Which segment is good up to which byte, and why not further:
+        where the leader epoch falls the damage is where it rose, and that may be in an earlier one."""
+        position, why = self.check(walk, slot, -1)
+        if why is not None and why.startswith(EPOCH_FELL) and walk.rise is not None:
+            slot, position, offset = walk.rise
+            self.rewind(self.partition.segments[slot], offset)
+            walk.epoch = -1
+            self.check(walk, slot, position)
+        segment = self.partition.segments[slot]
         segment.seal()
         segment.offset_index.grow_to(0)
         segment.time_index.grow_to(0)
-        if why is None:
-            return False
-        self.cut(segment, position, why)
-        return True
+        return slot, position, why
 
-    def rewind(self, segment: Segment) -> None:
-        """Forget what a walk over this segment made of epochs, producers and aborted transactions."""
-        partition = self.partition
-        partition.epochs.truncate_from_end(segment.base_offset)
+    def check(self, walk: Walk, slot: int, limit: int) -> tuple[int, str | None]:
+        segment, settings = self.partition.segments[slot], self.partition.settings
+        room = (segment.size // max(1, settings.index_interval_bytes) + 2) * ENTRY_ROOM
+        segment.offset_index.grow_to(max(room, settings.index_bytes))
+        segment.time_index.grow_to(max(room, settings.index_bytes))
+        segment.index_interval_bytes = settings.index_interval_bytes
         transaction_index.remove(self.directory, segment.base_offset)
+        walk.begin(slot)
+        return segment.check(walk.batch, limit, walk.epoch, self.hints.walked)
+
+    def split(self, slot: int, position: int) -> bool:
+        """Make what lies too far from the segment's name a segment of its own; whether it can be one."""
+        from pykafkad.storage import splitting
+
+        return splitting.split_segment(self.partition, slot, position, self.hints.now_ms)
+
+    def rewind(self, segment: Segment, offset: int) -> None:
+        """Forget the epochs from this offset on, and what walks over this segment, and later ones, made of
+        producers."""
+        self.partition.epochs.truncate_from_end(offset)
+        for known in snapshots.offsets(os.listdir(self.directory)):
+            if known > segment.base_offset:
+                snapshots.remove(self.directory, known)
         self.load_producers(segment.base_offset)
 
-    def cut(self, segment: Segment, position: int, why: str) -> None:
+    def cut(self, segment: Segment, position: int, why: str, rest: list[Segment]) -> None:
+        """The log ends here. What lies behind cannot be believed, and is kept where nobody reads it."""
         lost = segment.size - position
-        log.warn(f"{segment.path}: {why} at byte {position}; the log ends there, {lost} bytes are cut off")
-        keep_aside(segment, position)
+        said = [f"offsets below {segment.end_offset} are kept"]
+        if lost:
+            said.append(f"{lost} bytes {keep_aside(segment, position)}")
+        if rest:
+            said.append(f"{len(rest)} later segment(s) from {rest[0].base_offset} on are set aside")
+        log.warn(f"{segment.path}: {why} at byte {position}: {', '.join(said)}")
         segment.truncate(position)
+        self.drop(rest)
 
-    def drop_segments(self, first: int) -> None:
-        """Segments behind a bad batch cannot be believed; their logs are kept aside."""
+    def drop(self, segments: list[Segment]) -> None:
+        """These, the last ones, are no part of the log any more; their logs are kept aside."""
         partition = self.partition
-        for segment in partition.segments[first:]:
-            log.warn(f"{segment.path} lies behind a damaged batch and is set aside")
+        for segment in segments:
             segment.release()
             os.replace(segment.path, segment.path + CORRUPT)
             for suffix in leftovers.SEGMENT_SUFFIXES[1:]:
                 remove_if_there(f"{self.directory}/{offset_name(segment.base_offset, suffix)}")
-        del partition.segments[first:]
-        del partition.bases[first:]
+        del partition.segments[len(partition.segments) - len(segments) :]
+        del partition.bases[len(partition.segments) :]
 
     # -- producers -------------------------------------------------------------------------------------------
 
@@ -280,7 +341,7 @@ class Loader:
         hints = self.hints
         start = max(hints.log_start_offset, partition.bases[0] if partition.bases else 0)
         for known in self.snapshots[:]:
-            if known > offset or known <= start:
+            if known > offset or known < start:  # Kafka drops the one at the start, and with it who may go on
                 snapshots.remove(self.directory, known)
                 self.snapshots.remove(known)
         snapshots.load_newest(
@@ -297,14 +358,21 @@ class Loader:
         for segment in partition.segments:
             if segment.end_offset <= producers.end_offset or segment.base_offset >= end_offset:
                 continue
-            header = segment.batch_reaching(producers.end_offset)
-            if header is None:
-                continue
-            for each in segment.headers(header.position):
-                if each.base_offset >= end_offset:
-                    break
-                note_producer(partition, segment, each, index=False)
+            try:
+                self.replay_segment(segment, end_offset)
+            except (CorruptSegment, RecordsError) as error:
+                # Nobody walks it at this start, and it is served as it is.
+                log.warn(f"{segment.path}: what its batches say of producers is not known: {error}")
         producers.end_offset = max(producers.end_offset, end_offset)
+
+    def replay_segment(self, segment: Segment, end_offset: int) -> None:
+        header = segment.batch_reaching(self.partition.producers.end_offset)
+        if header is None:
+            return
+        for each in segment.headers(header.position):
+            if each.base_offset >= end_offset:
+                break
+            note_producer(self.partition, segment, each, index=False)
 
     # -- the result ------------------------------------------------------------------------------------------
 
@@ -321,12 +389,13 @@ class Loader:
         synced_to = self.synced_to
         if synced_to is None:
             synced_to = log_end if hints.clean else hints.recovery_point
-        partition.recovery_point = min(synced_to, log_end)
+        partition.recovery_point = partition.flushed_offset = min(synced_to, log_end)
         if partition.recovery_point < hints.recovery_point:
             hints.lower(partition.recovery_point)
         partition.high_watermark = min(max(hints.high_watermark, partition.log_start_offset), log_end)
         partition.epochs.truncate_from_end(log_end)
         partition.epochs.truncate_from_start(partition.log_start_offset)
+        self.cover_start()
         partition.producers.end_offset = log_end
         if not hints.clean:
             snapshots.write(self.directory, partition.producers)
@@ -336,10 +405,32 @@ class Loader:
         for segment in partition.segments:
             segment.release()
 
+    def cover_start(self) -> None:
+        """The epochs may begin above the log's start, where a crash came before the checkpoint of a raised one."""
+        partition = self.partition
+        known, start = partition.epochs.entries, partition.log_start_offset
+        if not known or known[0][1] <= start:
+            return
+        epochs = LeaderEpochs()
+        try:
+            for header in headers_between(partition, start, known[0][1]):
+                if header.magic >= 2 and header.leader_epoch > epochs.latest:
+                    epochs.assign(header.leader_epoch, max(start, header.base_offset))
+        except CorruptSegment:
+            return  # nobody walks it at this start
+        for epoch, offset in known:
+            if epoch > epochs.latest:
+                epochs.assign(epoch, offset)
+        partition.epochs = epochs
+
     def start_empty(self, offset: int) -> None:
         """No data at or above the log's start: begin there."""
         partition = self.partition
-        self.drop_segments(0)
+        if partition.segments:
+            log.warn(
+                f"{self.directory}: no offset of the log reaches its start {offset}; its segments are set aside"
+            )
+        self.drop(partition.segments[:])
         for known in self.snapshots:
             snapshots.remove(self.directory, known)
         partition.epochs = LeaderEpochs()
@@ -347,49 +438,30 @@ class Loader:
         partition.add_segment(offset, self.hints.now_ms)
 
 
-class Walk:
-    """Follows a check through one segment: epochs and producers, batch by batch."""
-
-    def __init__(self, partition: Partition, segment: Segment) -> None:
-        self.partition = partition
-        self.segment = segment
-        self.epoch = -1
-        self.rose_at: int | None = None  # position of the first batch of the epoch, in this segment
-
-    def batch(self, header: BatchHeader) -> None:
-        epochs = self.partition.epochs
-        epoch = header.leader_epoch
-        if header.magic >= 2 and epoch > self.epoch:
-            self.rose_at = header.position if self.epoch >= 0 else None
-            self.epoch = epoch
-            if epoch > epochs.latest:
-                epochs.assign(epoch, header.base_offset)
-        note_producer(self.partition, self.segment, header, index=True)
+def headers_between(partition: Partition, start: int, end: int) -> Iterator[BatchHeader]:
+    for segment in partition.segments:
+        if segment.end_offset <= start or segment.base_offset >= end:
+            continue
+        first = segment.batch_reaching(start)
+        for header in segment.headers(first.position) if first is not None else ():
+            if header.base_offset >= end:
+                break
+            yield header
 
 
-def note_producer(partition: Partition, segment: Segment, header: BatchHeader, *, index: bool) -> None:
-    """What a batch that is in the log means for its producer; `index`: list an aborted transaction
-    (again)."""
-    if header.producer_id < 0:
-        return
-    producers = partition.producers
-    if not header.is_control:
-        producers.append(header, header.base_offset, header.last_offset, header.max_timestamp)
-        return
-    marker = markers.read(segment.bytes_at(header.position, header.size))
-    if marker is not None:
-        directory = partition.directory if index else None
-        base, offset = segment.base_offset, header.base_offset
-        markers.apply(producers, directory, base, header.producer_id, header.producer_epoch, offset, marker)
-
-
-def keep_aside(segment: Segment, position: int) -> None:
-    """Copy what is about to be cut off to `<name>.log.corrupt`, unless it is nothing but zeroes."""
-    with open(segment.path, "rb") as source, open(segment.path + CORRUPT, "ab") as target:
+def keep_aside(segment: Segment, position: int) -> str:
+    """Copy what is about to be cut off to `<name>.log.corrupt`, unless it is nothing but zeroes; what became of it."""
+    if os.path.islink(segment.path):  # somebody else's (storage/overlay.py), of which nothing is cut
+        return "stay where they are, and are not read"
+    path = segment.path + CORRUPT
+    with open(segment.path, "rb") as source, open(path, "ab") as target:
         source.seek(position)
         worth = False
         while chunk := source.read(COPY_BYTES):
             worth = worth or bool(chunk.strip(b"\0"))
             target.write(chunk)
-    if not worth:
-        os.unlink(segment.path + CORRUPT)
+    if worth:
+        fsync_path(path)
+        return f"are set aside in {os.path.basename(path)}"
+    os.unlink(path)
+    return "of zeroes are cut off"

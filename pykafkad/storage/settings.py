@@ -50,6 +50,9 @@ class LogSettings:
         self.retention_ms: int = config["retention.ms"]
         self.deletes = "delete" in config["cleanup.policy"]
         self.compacts = "compact" in config["cleanup.policy"]
+        if self.compacts:
+            # Only closed segments are compacted: one that is written to must not stay open for longer than that.
+            self.segment_ms = min(self.segment_ms, config["max.compaction.lag.ms"])
         self.min_insync_replicas: int = config["min.insync.replicas"]
         self.rules = rules_of(config, client=True)
         self.own_rules = rules_of(config, client=False)

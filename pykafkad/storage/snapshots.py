@@ -105,13 +105,15 @@ def load_newest(
     now_ms: int,
     expiration_ms: int,
 ) -> None:
-    """Take the newest whole one of the `known` snapshots (damaged ones are deleted), or start empty."""
-    for offset in reversed(known):
+    """Take the newest whole one of the `known` snapshots (damaged ones are deleted, and known no more), or start
+    empty."""
+    for offset in reversed(known[:]):
         path = f"{directory}/{offset_name(offset, SNAPSHOT)}"
         try:
             entries = decode(read_file(path))
         except SnapshotError:
             os.unlink(path)
+            known.remove(offset)
             continue
         producers.load(entries, offset, now_ms, expiration_ms)
         return

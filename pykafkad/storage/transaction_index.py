@@ -56,12 +56,12 @@ def read(directory: str, base_offset: int) -> Iterator[AbortedTransaction]:
         data = read_file(path_of(directory, base_offset))
     except FileNotFoundError:
         return
-    if len(data) % ENTRY_SIZE:
-        raise TransactionIndexError(f"{len(data)} bytes are no whole entries")
     yield from parse(data, base_offset)
 
 
 def parse(data: bytes, base_offset: int) -> Iterator[AbortedTransaction]:
+    if len(data) % ENTRY_SIZE:
+        raise TransactionIndexError(f"{len(data)} bytes are no whole entries")
     for version, producer_id, first, last, stable in _ENTRY.iter_unpack(data):
         if version != VERSION or last < base_offset or first > last:
             raise TransactionIndexError(

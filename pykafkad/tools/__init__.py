@@ -23,6 +23,7 @@ TOOLS: dict[str, tuple[str, str]] = {
     "produce": ("produce", "records from the lines of standard input (kafka-console-producer)"),
     "consume": ("consume", "records to standard output (kafka-console-consumer)"),
     "dump-log": ("dump_log", "what is in log, index and snapshot files (kafka-dump-log)"),
+    "check": ("check", "whether a data directory is whole, and what a start would do with it"),
     "log-dirs": ("log_dirs", "sizes of the partitions in each log directory (kafka-log-dirs)"),
     "perf-produce": ("perf_produce", "how fast producing is (kafka-producer-perf-test)"),
     "perf-consume": ("perf_consume", "how fast consuming is (kafka-consumer-perf-test)"),

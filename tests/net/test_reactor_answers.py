@@ -143,6 +143,40 @@ def test_an_object_behind_a_ticket_is_encoded_in_its_own_pass(module: ModuleType
     loop.close()
 
 
+@pytest.mark.parametrize("deferred", [False, True])
+def test_an_answer_that_gives_a_ticket_for_its_bytes_waits_in_its_place(
+    module: ModuleType, deferred: bool
+) -> None:
+    held = []
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> Any:
+        body = body_of(buffer, start, end)
+        if not body.startswith(b"held"):
+            return frame(body)
+        held.append(connection.defer())
+        answer = Encodable(lambda ticket=held[-1]: ticket)  # type: ignore[misc]
+        if not deferred:
+            return answer
+        ticket = connection.defer()
+        ticket.answer(answer)
+        return ticket
+
+    loop = Loop(module, on_frame)
+    peer, connection = loop.peer()
+    peer.send(b"fast 1", b"held 1", b"fast 2", b"held 2", b"fast 3")
+    assert peer.bodies(1) == [b"fast 1"]
+    loop.turn(3)
+    assert connection.queued_answers == 4
+    held[1].answer(Encodable(lambda: frame(b"held 2")))
+    loop.turn(3)
+    peer.pull()
+    assert not peer.received
+    held[0].answer(frame(b"held 1"))
+    assert peer.bodies(4) == [b"held 1", b"fast 2", b"held 2", b"fast 3"]
+    assert connection.queued_answers == connection.queued_bytes == 0
+    loop.close()
+
+
 def test_answers_given_at_the_end_of_a_pass_leave_in_it(module: ModuleType) -> None:
     tickets: list[Any] = []
 

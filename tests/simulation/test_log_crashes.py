@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import random
 from pathlib import Path
+from typing import Any
 
 import pytest
 from storage_kit import NOW_MS, TOPIC_ID, manager, marker, read_all, topic_config
@@ -87,7 +88,10 @@ class Disk:
 class Run:
     """One history: what was appended, what of it is promised."""
 
-    def __init__(self, path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any] = CONFIG
+    ) -> None:
+        self.config = config
         self.chance = random.Random(seed)
         self.path = path
         self.disk = Disk(path, monkeypatch)
@@ -98,7 +102,7 @@ class Run:
         self.epoch = 0
         self.serial = 0
         self.logs = self.start()
-        self.logs.create("orders", 0, TOPIC_ID, CONFIG, self.epoch)
+        self.logs.create("orders", 0, TOPIC_ID, config, self.epoch)
 
     @property
     def partition(self) -> Partition:
@@ -143,6 +147,9 @@ class Run:
             if producer_id >= 0:
                 self.sequences[producer_id] = self.sequences.get(producer_id, 0) + len(values)
         assert self.logs.commit() == []
+        self.check_committed()
+
+    def check_committed(self) -> None:
         assert self.partition.high_watermark == len(self.appended)
 
     def value(self) -> bytes:
@@ -171,7 +178,7 @@ class Run:
     def restart(self) -> None:
         self.logs = self.start()
         self.epoch += 1
-        self.logs.create("orders", 0, TOPIC_ID, CONFIG, self.epoch)
+        self.logs.create("orders", 0, TOPIC_ID, self.config, self.epoch)
         survived = [record.value for record in read_all(self.partition)]
         assert len(survived) >= self.flushed, f"{self.flushed - len(survived)} flushed records are lost"
         assert survived == self.appended[: len(survived)]

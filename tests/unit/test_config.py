@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import pykafkad
+from pykafkad.cluster.dynamic_config import DYNAMIC
 from pykafkad.config import (
     BROKER_KEYS,
     BrokerConfig,
@@ -76,15 +77,26 @@ def test_variables_follow_the_rules_of_kafkas_image() -> None:
 
 
 def test_unknown_and_unhonoured_keys_are_one_warning_each() -> None:
-    config = BrokerConfig(
-        {"log.retention.hours": "1", "no.such.key": "1", "other": "2", "num.partitions": "3"}
-    )
+    config = BrokerConfig({"num.io.threads": "1", "no.such.key": "1", "other": "2", "num.partitions": "3"})
     assert config.unknown == ["no.such.key", "other"]
-    assert config.unhonoured == ["log.retention.hours"]
+    assert config.unhonoured == ["num.io.threads"]
     notes = config.notes()
     assert [level for level, _ in notes] == ["warn", "warn"]
     assert "[no.such.key, other]" in notes[0][1]
-    assert "[log.retention.hours]" in notes[1][1]
+    assert "[num.io.threads]" in notes[1][1]
+
+
+def test_keys_of_our_own_are_known_checked_and_dynamic() -> None:
+    key = "pykafkad.scrub.max.bytes.per.second"
+    assert BrokerConfig({})[key] == 0
+    config = BrokerConfig({key: "1000"})
+    assert (config[key], config.unknown, config.unhonoured) == (1000, [], [])
+    assert key not in BROKER_KEYS, "Kafka's are listed by DescribeConfigs, ours only where they are set"
+    with pytest.raises(ConfigError, match="Value must be at least 0"):
+        BrokerConfig({key: "-1"})
+    assert config.adopt(config.with_dynamic({key: "5"})) == {key}
+    assert config[key] == 5
+    assert DYNAMIC[key].update_mode == "cluster-wide"
 
 
 def test_keys_of_one_listener_are_known_and_not_honoured() -> None:

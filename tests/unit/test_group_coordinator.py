@@ -241,6 +241,19 @@ def test_loading_goes_in_turns_and_others_are_served_meanwhile(
     assert desk.committed("g") == {("orders", 0): 24}
 
 
+def test_a_load_goes_on_where_the_log_starts_by_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk = GroupDesk(tmp_path, offsets_load_buffer_size="1")
+    for offset in range(25):
+        desk.commit("g", (0, offset))
+    monkeypatch.setattr(loading, "RECORDS_A_TURN", 1)
+    desk = desk.restarted()
+    desk.advance(0)
+    partition = desk.storage.partitions[OFFSETS, 0]
+    partition.advance_log_start(20)  # as retention does
+    desk.settle()
+    assert desk.committed("g") == {("orders", 0): 24}
+
+
 def offset_fetch(group_id: str) -> Any:
     kind = messages.OffsetFetchRequest
     return kind(groups=[kind.OffsetFetchRequestGroup(group_id=group_id, topics=None)])

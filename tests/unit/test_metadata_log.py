@@ -17,6 +17,7 @@ from pykafkad.cluster import handover
 from pykafkad.cluster.image import Image, PartitionInfo
 from pykafkad.cluster.metadata_log import DIRECTORY, MetadataLog, UnsafeLog
 from pykafkad.cluster.metadata_records import MetadataError
+from pykafkad.cluster.metadata_upkeep import write_snapshot
 from pykafkad.errors import StartupError
 from pykafkad.hot import records
 from pykafkad.uuids import to_text
@@ -37,6 +38,15 @@ def copied(source: Path, target: Path) -> Path:
 
 def segment(directory: Path) -> Path:
     return directory / DIRECTORY / LOG
+
+
+def tree(directory: Path) -> dict[str, Any]:
+    """Every file below, with its bytes and its time."""
+    return {
+        str(path.relative_to(directory)): (path.read_bytes(), path.stat().st_mtime_ns)
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }
 
 
 def summary(image: Image) -> dict[str, Any]:
@@ -122,6 +132,26 @@ def test_each_snapshot_with_the_log_behind_it_says_what_the_whole_log_says(
         assert (log.end_offset, log.image.offset) == (expected.end_offset, expected.image.offset)
 
 
+def test_kafkas_directory_is_read_after_it_removed_what_a_snapshot_covers(
+    golden: Path, tmp_path: Path
+) -> None:
+    """Segments from 67 on, snapshots from 88 on, a segment renamed to .deleted."""
+    directory = copied(golden / "metadata" / "trimmed", tmp_path)
+    log = opened(tmp_path)
+    assert (log.contents.snapshot, log.end_offset) == ((214, 1), 247)
+    assert [base for base, _ in log.segments] == [67, 136, 205]
+    assert {topic.name: topic.configs.get("segment.ms") for topic in log.image.topics.values()} == {
+        "t1": "777777",
+        "t2": None,
+        "t3": None,
+    }
+    assert not list(directory.glob("*.deleted"))
+    broker = open_broker(tmp_path)
+    create(broker, creatable("ours"))
+    broker.controller.stop()
+    assert opened(tmp_path).image.topics.keys() == {"t1", "t2", "t3", "ours"}
+
+
 def test_a_snapshot_without_the_log_below_it_is_enough(golden: Path, tmp_path: Path) -> None:
     directory = copied(golden / "metadata" / "snapshots", tmp_path)
     (directory / LOG).unlink()
@@ -149,14 +179,40 @@ def test_security_and_quotas_of_kafkas_are_kept(golden: Path, tmp_path: Path) ->
     assert "gone" not in image.topics
 
 
-def test_a_torn_snapshot_is_refused(golden: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", ["no footer", "torn", "bit"])
+def test_a_damaged_snapshot_is_set_aside_as_long_as_the_log_has_what_it_says(
+    golden: Path, tmp_path: Path, damage: str
+) -> None:
     directory = copied(golden / "metadata" / "snapshots", tmp_path)
+    expected = summary(opened(tmp_path).image)
     newest = max(directory.glob("*.checkpoint"))
-    data = newest.read_bytes()
+    data = bytearray(newest.read_bytes())
     newest.chmod(0o644)
-    newest.write_bytes(data[: data.rindex(b"\x00\x00\x00\x04") - 61])
-    with pytest.raises(MetadataError, match=r"no footer|too few|are left"):
+    if damage == "no footer":
+        del data[records.scan(data)[-1].position :]
+    elif damage == "torn":
+        del data[-30:]
+    else:
+        data[500] ^= 1
+    newest.write_bytes(data)
+    log = opened(tmp_path)
+    assert summary(log.image) == expected
+    assert log.contents.snapshot == (176, 1)
+    assert not newest.exists() and newest.with_name(newest.name + ".corrupt").exists()
+
+
+def test_a_damaged_snapshot_without_the_log_below_it_is_refused(golden: Path, tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    create(broker, creatable("orders"))
+    end, epoch = broker.log.end_offset, broker.log.epoch
+    write_snapshot(broker.log.directory, (end, epoch), [b"no batch at all"])
+    broker.log.close()
+    segment(tmp_path).unlink()
+    segment(tmp_path).with_name(f"{end:020d}.log").touch()
+    before = tree(tmp_path)
+    with pytest.raises(MetadataError, match="15 bytes, too few for a batch"):
         opened(tmp_path)
+    assert tree(tmp_path) == before
 
 
 def test_taking_over_kafkas_directory_leads_its_partitions_in_new_epochs(
@@ -368,15 +424,41 @@ def test_records_that_are_missing_are_a_refusal(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
-def test_a_record_from_the_future_is_a_refusal(tmp_path: Path) -> None:
-    log = open_broker(tmp_path).log
-    data = records.build(
-        [(None, b"\x01\x63\x00\x00", [], 0)], base_offset=log.end_offset, leader_epoch=log.epoch
-    )
-    log.write(data)
+def append_value(log: MetadataLog, value: bytes) -> None:
+    log.write(records.build([(None, value, [], 0)], base_offset=log.end_offset, leader_epoch=log.epoch))
     log.close()
-    with pytest.raises(MetadataError, match=r"unknown record type 99 \(batch at offset 12\)"):
+
+
+def test_a_version_from_the_future_is_a_refusal_that_changes_nothing(tmp_path: Path) -> None:
+    append_value(open_broker(tmp_path).log, b"\x01\x02\x01\x05oops")
+    before = tree(tmp_path)
+    with pytest.raises(MetadataError, match=r"unknown version 1 of TopicRecord \(batch at offset 12\)"):
         opened(tmp_path)
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"\x01\x63\x00what only others know",
+        b"\x01\x02\x00\x02t" + b"\x05" * 16 + b"\x01\x63\x02xy",
+    ],
+    ids=["type", "tag"],
+)
+def test_what_is_not_known_is_kept_and_no_snapshot_is_made_without_it(tmp_path: Path, value: bytes) -> None:
+    append_value(open_broker(tmp_path).log, value)
+    before = segment(tmp_path).read_bytes()
+    limits = {
+        "metadata_log_max_record_bytes_between_snapshots": "1",
+        "metadata_max_retention_bytes": "1",
+    }
+    broker = open_broker(tmp_path, **limits)
+    assert broker.log.contents.unknown
+    create(broker, creatable("orders"))
+    broker.controller.upkeep.check()
+    broker.controller.stop()
+    assert segment(tmp_path).read_bytes().startswith(before)
+    assert not list((tmp_path / DIRECTORY).glob("*.checkpoint"))
 
 
 def test_no_ops_of_kafka_are_skipped_undecoded(tmp_path: Path) -> None:
@@ -423,7 +505,10 @@ def test_a_failed_write_leaves_the_log_as_it_was(tmp_path: Path, monkeypatch: py
         raise OSError(errno.ENOSPC, "no space left on device")
 
     monkeypatch.setattr(os, "pwrite", full)
+    told: list[str] = []
+    broker.controller.on_log_failed(lambda: told.append("failed"))
     (planned,) = create(broker, creatable("orders"))
+    assert told == ["failed"]
     assert planned.error is not None and "no space left" in str(planned.error)
     assert "orders" not in broker.image.topics
     assert segment(tmp_path).read_bytes() == before

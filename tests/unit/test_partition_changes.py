@@ -87,7 +87,7 @@ def test_a_request_sees_the_one_before_it(tmp_path: Path) -> None:
     last = grow(broker, ("orders", 9))
     later.all()
     assert codes(last) == [errors.UNKNOWN_TOPIC_OR_PARTITION]
-    assert MetadataLog(str(tmp_path), broker.log._clock).open() is None  # and it can be replayed
+    assert MetadataLog(str(tmp_path), broker.log.clock).open() is None  # and it can be replayed
 
 
 def test_a_topic_that_is_deleted_while_it_grows(tmp_path: Path) -> None:

@@ -147,14 +147,14 @@ def as_text(record: records.Record) -> bytes:
 
 @pytest.mark.parametrize("name", [name for name in PARTITIONS if not name.startswith("unclean-before")])
 def test_a_clean_open_and_close_changes_no_file(logs: Path, name: str, tmp_path: Path) -> None:
-    """Except for what Kafka drops as well: snapshots of no segment or of the log's start, and epochs in which
-    nothing was written."""
+    """Except for what Kafka drops as well: snapshots of no segment or below the log's start, and epochs in
+    which nothing was written."""
     partition = opened(logs, name, tmp_path)
     partition.close()
     directory, leaf = name.split("/")
     before = contents(logs / directory / "data" / leaf)
     offsets = (*partition.bases, partition.log_end_offset)
-    useful = {f"{offset:020d}.snapshot" for offset in offsets if offset > partition.log_start_offset}
+    useful = {f"{offset:020d}.snapshot" for offset in offsets if offset >= partition.log_start_offset}
     before = {file: data for file, data in before.items() if file in useful or not file.endswith(".snapshot")}
     after = contents(Path(partition.directory))
     epochs = checkpoints.read_epochs(str(logs / directory / "data" / leaf))

@@ -14,6 +14,7 @@ from storage_kit import NOW_MS, TOPIC_ID, append, batch, idempotent, manager, re
 from pykafkad import errors
 from pykafkad.clock import ManualClock
 from pykafkad.errors import KafkaError
+from pykafkad.hot.segment import limit_open_files
 from pykafkad.storage import checkpoints
 from pykafkad.storage.manager import LogManager
 from pykafkad.storage.partition import Partition
@@ -54,6 +55,8 @@ def test_a_clean_stop_is_marked_and_the_mark_is_taken(tmp_path: Path) -> None:
     assert mark.read_text() == '{"version":0,"brokerEpoch":42}'
     logs = manager(tmp_path)
     assert (logs.directories[0].was_clean, logs.directories[0].broker_epoch) == (True, 42)
+    assert mark.exists()  # a start that is refused changes nothing
+    logs.take_markers()
     assert not mark.exists()  # gone before anything is loaded
     logs.close(clean=False)
     assert not manager(tmp_path).directories[0].was_clean
@@ -61,7 +64,9 @@ def test_a_clean_stop_is_marked_and_the_mark_is_taken(tmp_path: Path) -> None:
 
 def test_the_mark_is_not_given_by_a_start_that_did_not_end(tmp_path: Path) -> None:
     start(tmp_path).close()
-    manager(tmp_path).close()  # clean, but never loaded
+    logs = manager(tmp_path)
+    logs.take_markers()
+    logs.close()  # clean, but never loaded
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
 
 
@@ -375,18 +380,18 @@ def test_flush_ms_syncs_what_is_old(tmp_path: Path) -> None:
     partition = logs.create("orders", 0, TOPIC_ID, config, 0)
     append_and_commit(logs, partition, batch(b"a"))
     clock.advance(499)
-    logs.flush_due()
-    assert partition.recovery_point == 0
+    logs.flushing.aged()
+    assert partition.flushed_offset == 0
     clock.advance(1)
-    logs.flush_due()
-    assert partition.recovery_point == 1
-    assert logs.flush_due in [job for _, job in logs.jobs]
+    logs.flushing.aged()
+    assert partition.flushed_offset == 1
+    assert logs.flushing.aged in [job for _, job in logs.jobs]
     logs.close()
 
 
 def test_jobs_that_never_run_are_not_scheduled(tmp_path: Path) -> None:
     logs = start(tmp_path)
-    assert logs.flush_due not in [job for _, job in logs.jobs]
+    assert logs.flushing.aged not in [job for _, job in logs.jobs]
     assert min(interval_ms for interval_ms, _ in logs.jobs) >= 1000
     logs.close()
 
@@ -447,3 +452,30 @@ def test_verification_of_transactions_can_be_switched_while_it_runs(tmp_path: Pa
     late = logs.create("orders", 1, TOPIC_ID, CONFIG, 0)
     assert early.verify_transactions is late.verify_transactions is (not before)
     logs.close()
+
+
+def open_logs(path: Path) -> int:
+    links = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+    opened = [os.readlink(link) for link in links if os.path.exists(link)]
+    return sum(each.startswith(str(path)) and each.endswith(".log") for each in opened)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no /proc here: it needs Linux")
+def test_many_segments_share_a_few_descriptors(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    partitions = create(logs, "a", "b", "c", "d", "e")
+    limit_open_files(3, logs.release_files)
+    try:
+        for number in range(3):
+            for partition in partitions:
+                append_and_commit(logs, partition, batch(b"%d" % number))
+                assert values(read_all(partition)) == [b"%d" % each for each in range(number + 1)]
+                assert open_logs(tmp_path) <= 3
+        partitions[0].append(batch(b"queued"), NOW_MS)
+        for partition in partitions[1:]:
+            read_all(partition)
+        logs.commit()
+        assert len(read_all(partitions[0])) == 4
+    finally:
+        limit_open_files(0, None)
+        logs.close()

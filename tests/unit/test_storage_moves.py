@@ -356,3 +356,32 @@ def test_transactions_go_along(home: Home) -> None:
     found = partition.read(0, 1 << 20, limit_offset=2, at_least_one=True)
     assert found is not None and partition.aborted_transactions(0, found) == [(9, 0)]
     assert os.path.exists(f"{partition.directory}/{0:020d}.txnindex")
+
+
+def test_a_segment_without_records_moves_too(home: Home) -> None:
+    """A cleaning may leave one: it is a file all the same, which the next cleaning reads."""
+    partition = home.create()
+    fill(partition, 30)
+    first = partition.segments[0]
+    first.release()
+    os.truncate(first.path, 0)
+    partition.segments[0] = type(first)(
+        partition.directory, first.base_offset, first.offset_index, first.time_index, 0
+    )
+    home.move(1)
+    home.threads.all()
+    assert where(partition) == "b"
+    assert all(os.path.exists(segment.path) for segment in partition.segments)
+
+
+def test_a_move_back_waits_until_the_original_is_gone(home: Home) -> None:
+    partition = home.create()
+    fill(partition, 5)
+    home.move(1)
+    while where(partition) == "a":
+        home.threads.step()
+    assert home.names(0) == ["orders-0"]  # what it was moved from is there until the copy is on the disk
+    home.move(0)
+    home.threads.all()
+    assert where(partition) == "a" and all(directory.is_online for directory in home.logs.directories)
+    assert home.names(0) == ["orders-0", "orders-0-delete"] and len(read_all(partition)) == 5

@@ -249,6 +249,153 @@ def test_a_damaged_snapshot_falls_back_to_the_one_before(rolled: Path) -> None:
     expect(partition, COUNT)
 
 
+def flip_epoch(log: Path, number: int, epoch: int) -> None:
+    patch(log, records.scan(log.read_bytes())[number].position + 12, epoch.to_bytes(4, "big"))
+
+
+@pytest.mark.parametrize("number", [0, 3], ids=["first batch of its segment", "last batch of its segment"])
+def test_an_epoch_that_falls_in_the_next_segment_rose_wrongly_in_this_one(rolled: Path, number: int) -> None:
+    last = 7 if number == 3 else 4
+    flip_epoch(rolled / f"{4:020d}.log", number, 99)
+    if number == 0:  # the others of its segment as well: only the next one shows that it is wrong
+        for each in (1, 2, 3):
+            flip_epoch(rolled / f"{4:020d}.log", each, 99)
+    partition = recovered(rolled, segment_bytes=300)
+    assert partition.epochs.entries == [(0, 0), (1, last)]
+    expect(partition, last)
+    kept = sorted(path.name for path in rolled.glob("*.corrupt"))
+    assert kept == [f"{base:020d}.log.corrupt" for base in (4, 8, 12, 16)]
+    assert snapshots.offsets(os.listdir(rolled))[-1] <= last + 1
+
+
+def test_epochs_that_rise_over_segments_are_kept(rolled: Path) -> None:
+    for base, epoch in ((8, 3), (12, 3), (16, 7)):
+        for number in range(4):
+            flip_epoch(rolled / f"{base:020d}.log", number, epoch)
+    partition = open_partition(rolled.parent, clean=False, segment_bytes=300)
+    assert partition.log_end_offset == COUNT
+    assert partition.epochs.entries == [(0, 0), (3, 8), (7, 16)]
+
+
+def test_one_line_says_what_is_kept_and_what_is_lost(
+    rolled: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = rolled / f"{4:020d}.log"
+    position = records.scan(damaged.read_bytes())[1].position
+    lost = damaged.stat().st_size - position
+    patch(damaged, position + 70, b"\xff")
+    recovered(rolled)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.partition("WARN [recovery] ")[2] == (
+        f"{damaged}: a checksum that does not match at byte {position}: offsets below 5 are kept, {lost} bytes are set"
+        f" aside in {4:020d}.log.corrupt, 3 later segment(s) from 8 on are set aside"
+    )
+
+
+def test_what_is_set_aside_can_be_put_back_together(rolled: Path) -> None:
+    before = b"".join(path.read_bytes() for path in sorted(rolled.glob("*.log")))
+    damaged = rolled / f"{4:020d}.log"
+    position = records.scan(damaged.read_bytes())[1].position
+    patch(damaged, position + 16, b"\x09")
+    recovered(rolled)
+    kept = b"".join(path.read_bytes() for path in sorted(rolled.glob("*.log")))
+    aside = b"".join(path.read_bytes() for path in sorted(rolled.glob("*.corrupt")))
+    assert len(kept + aside) == len(before)
+    assert (kept + aside).replace(b"\x09", b"\x02") == before.replace(b"\x09", b"\x02")
+
+
+def test_a_believed_segment_that_is_damaged_does_not_keep_the_broker_down(rolled: Path) -> None:
+    """Below the recovery point nobody looks, but where the snapshots are gone the producers are read from there."""
+    patch(rolled / LOG, 8, b"\x7f\xff\xff\xff")
+    for path in rolled.glob("*.snapshot"):
+        path.unlink()
+    partition = recovered(rolled, recovery_point=8, segment_bytes=300)
+    assert (partition.log_end_offset, partition.bases) == (COUNT, [0, 4, 8, 12, 16])
+    assert append(partition, idempotent(COUNT, b"next")) == [COUNT]
+
+
+def test_an_entry_of_another_segment_makes_a_transaction_index_anew(rolled: Path) -> None:
+    recovered(rolled, segment_bytes=300).close()
+    name = rolled / f"{8:020d}.txnindex"
+    name.write_bytes(bytes(2) + b"".join(each.to_bytes(8, "big") for each in (7, 1, 2, 3)))
+    partition = open_partition(rolled.parent, segment_bytes=300)
+    partition.become_leader(1)
+    assert not name.exists()
+    expect(partition, COUNT)
+
+
+@pytest.mark.parametrize("start", [0, 35])
+def test_a_directory_without_a_log_begins_at_the_logs_start(tmp_path: Path, start: int) -> None:
+    (tmp_path / "orders-0").mkdir()
+    partition = open_partition(tmp_path, clean=False, log_start_offset=start)
+    partition.become_leader(0)
+    assert (partition.bases, partition.log_start_offset, partition.log_end_offset) == ([start], start, start)
+    assert append(partition, batch(b"first")) == [start]
+
+
+# -- offsets too far from the segment's name
+
+FAR = 3 << 31
+
+
+def far_log(tmp_path: Path, *offsets: int, base: int = 0) -> Path:
+    """A partition whose segment has a batch at each of these offsets, as cleaners of old left them."""
+    if not (tmp_path / "orders-0").exists():
+        new_partition(tmp_path).close(clean=False)
+    path = tmp_path / "orders-0" / f"{base:020d}.log"
+    path.write_bytes(
+        b"".join(batch(b"%d" % offset, base_offset=offset, leader_epoch=0) for offset in offsets)
+    )
+    return path
+
+
+def offsets_of(partition: Partition) -> list[int]:
+    partition.become_leader(1)
+    return [record.offset for record in read_all(partition)]
+
+
+def test_a_segment_that_reaches_too_far_is_split(tmp_path: Path) -> None:
+    far_log(tmp_path, 0, 5, FAR, FAR + 7, 2 * FAR, 2 * FAR + 1)
+    partition = open_partition(tmp_path, clean=False, cleanup_policy=["compact"])
+    assert partition.bases == [0, FAR, 2 * FAR]
+    assert offsets_of(partition) == [0, 5, FAR, FAR + 7, 2 * FAR, 2 * FAR + 1]
+    assert not [
+        path for path in (tmp_path / "orders-0").iterdir() if "." in path.suffix and "sw" in path.name
+    ]
+    assert append(partition, batch(b"next")) == [2 * FAR + 2]
+
+
+def test_a_split_stops_before_the_next_segment(tmp_path: Path) -> None:
+    far_log(tmp_path, 0, 5, FAR)
+    far_log(tmp_path, FAR + 10, base=FAR + 10)
+    partition = open_partition(tmp_path, clean=False, cleanup_policy=["compact"])
+    assert partition.bases == [0, FAR, FAR + 10]
+    assert offsets_of(partition) == [0, 5, FAR, FAR + 10]
+
+
+@pytest.mark.parametrize(
+    "suffix", [".cleaned", ".swap", ""], ids=["copying", "before the cut", "before the end"]
+)
+def test_a_split_that_was_cut_short_is_done_again(tmp_path: Path, suffix: str) -> None:
+    whole = far_log(tmp_path, 0, 5, FAR, FAR + 7)
+    data = whole.read_bytes()
+    tail = data[records.scan(data)[2].position :]
+    (tmp_path / "orders-0" / f"{FAR:020d}.log{suffix}").write_bytes(
+        tail[: 20 if suffix == ".cleaned" else None]
+    )
+    partition = open_partition(tmp_path, clean=False, cleanup_policy=["compact"])
+    assert partition.bases == [0, FAR]
+    assert offsets_of(partition) == [0, 5, FAR, FAR + 7]
+    assert sorted(path.name for path in (tmp_path / "orders-0").glob("*.log*")) == [LOG, f"{FAR:020d}.log"]
+
+
+def test_one_last_batch_with_a_far_offset_is_a_damaged_one(tmp_path: Path) -> None:
+    far_log(tmp_path, 0, 5, FAR)
+    partition = open_partition(tmp_path, clean=False)
+    assert (partition.bases, partition.log_end_offset) == ([0], 6)
+    assert (tmp_path / "orders-0" / f"{LOG}.corrupt").exists()
+
+
 # -- cleanings cut short
 
 
@@ -279,6 +426,33 @@ def test_finished_output_replaces_what_it_covers(rolled: Path) -> None:
     assert not list(rolled.glob("*.swap"))
 
 
+def test_finished_output_without_indexes_does_not_take_those_of_what_it_replaces(rolled: Path) -> None:
+    clean_segment(rolled, 4, ".swap")
+    for suffix in ("index", "timeindex"):
+        (rolled / f"{4:020d}.{suffix}.swap").unlink()
+        (rolled / f"{4:020d}.{suffix}").write_bytes(b"of the old one" * 24)
+    partition = recovered(rolled, recovery_point=16, segment_bytes=300)
+    expected = [b"v%02d" % each for each in range(COUNT) if each != 4]
+    assert values(read_all(partition)) == expected
+    assert partition.offset_for_timestamp(NOW_MS) == (0, NOW_MS, 0)
+
+
+def test_finished_output_with_nothing_in_it_replaces_the_segment_of_its_name(rolled: Path) -> None:
+    (rolled / f"{4:020d}.log.swap").write_bytes(b"")
+    (rolled / f"{4:020d}.log").unlink()
+    partition = recovered(rolled, segment_bytes=300, cleanup_policy=["compact"])
+    assert values(read_all(partition)) == [b"v%02d" % each for each in range(COUNT) if not 4 <= each < 8]
+
+
+def test_a_rename_of_finished_output_that_was_cut_short_is_finished(rolled: Path) -> None:
+    clean_segment(rolled, 4, ".swap")
+    os.replace(rolled / f"{4:020d}.log.swap", rolled / f"{4:020d}.log")
+    for name in (f"{4:020d}.index", f"{4:020d}.timeindex", f"{8:020d}.log"):
+        (rolled / name).unlink()
+    partition = recovered(rolled, segment_bytes=300)
+    assert partition.bases == [0, 4, 12, 16] and not list(rolled.glob("*.swap"))
+
+
 def test_output_of_a_split_that_was_not_finished_is_thrown_away(rolled: Path) -> None:
     clean_segment(rolled, 4, ".cleaned")
     clean_segment(rolled, 8, ".swap")
@@ -296,6 +470,34 @@ def test_even_after_a_clean_stop_the_end_must_be_a_whole_batch(home: Path) -> No
     assert partition.log_end_offset == COUNT - 1
     assert append(partition, batch(b"next")) == [COUNT - 1]
     assert len(read_all(partition)) == COUNT
+
+
+def test_after_a_clean_stop_a_damaged_batch_is_served_as_it_is(home: Path) -> None:
+    """As Kafka does; its reader's checksum tells, and the scrubber."""
+    recovered(home).close()
+    patch(home / LOG, positions(home)[10] + 70, b"\xff")
+    data = (home / LOG).read_bytes()
+    partition = open_partition(home.parent, index_interval_bytes=300)
+    partition.become_leader(1)
+    assert partition.log_end_offset == COUNT
+    part = partition.read(0, 1 << 20, limit_offset=COUNT, at_least_one=True)
+    assert part is not None and part.read() == data
+    assert append(partition, idempotent(COUNT, b"next")) == [COUNT]
+
+
+def test_an_index_that_points_beside_the_batches_says_nothing_about_the_end(home: Path) -> None:
+    """Nothing is cut for it: the segment is walked, and its indexes made anew."""
+    recovered(home).close()
+    whole = (home / INDEX).read_bytes()
+    offset, position = int.from_bytes(whole[-8:-4], "big"), int.from_bytes(whole[-4:], "big")
+    for wrong in ((offset, position + 1), (offset - 2, position), (offset, position - 72)):
+        (home / INDEX).write_bytes(whole[:-8] + b"".join(each.to_bytes(4, "big") for each in wrong))
+        partition = open_partition(home.parent, index_interval_bytes=300)
+        assert partition.log_end_offset == COUNT
+        partition.become_leader(0)
+        partition.close()
+        assert (home / INDEX).read_bytes() == whole or wrong == (offset, position - 72)
+    assert not (home / f"{LOG}.corrupt").exists()
 
 
 def test_a_clean_start_reads_only_the_end_of_the_log(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ def run(capsys: pytest.CaptureFixture[str], tool: str, *arguments: str) -> tuple
 
 def test_the_program_knows_its_tools(capsys: pytest.CaptureFixture[str]) -> None:
     for name in tools.TOOLS:
-        assert cli.main([name, "--help"]) == (0 if name == "perf-produce" else 1)
+        help_is_fine = name in ("perf-produce", "check")  # most of Kafka's tools take it for a wrong option
+        assert cli.main([name, "--help"]) == (0 if help_is_fine else 1)
         assert capsys.readouterr() != ("", "")
     assert cli.main(["help"]) == 0
     shown = capsys.readouterr().out

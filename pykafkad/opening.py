@@ -1,0 +1,148 @@
+"""`pykafkad open DIR... --read-only`: serve copied Kafka data directories without writing a byte into them.
+
+They may be of a broker of any size of cluster, of KRaft's or ZooKeeper's times, stopped or killed; each DIR is an entry
+of a log.dirs, and several may be of one broker or of several. What is served are the partitions that are there, out of
+overlays in a temporary directory (storage/overlay.py); what groups commit is kept there too, and is gone at the end.
+
+What would change something is refused with POLICY_VIOLATION and a text rather than left out of ApiVersions: clients
+that miss an API say that the broker is too old, and the text says what is the matter. Topics are not created by asking
+for them, offsets do not expire.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pykafkad import cli
+from pykafkad.cli import EXIT_USAGE, Options, UsageError
+from pykafkad.cluster import opened
+from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
+from pykafkad.config import BrokerConfig
+from pykafkad.errors import StartupError
+from pykafkad.server import Broker, serve
+from pykafkad.storage import overlay
+from pykafkad.storage.directories import LogDirectory
+from pykafkad.storage.opened import OpenedLogs
+from pykafkad.uuids import random_uuid, to_text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pykafkad.cluster.controller import Controller
+    from pykafkad.cluster.metadata_log import MetadataLog
+    from pykafkad.cluster.opened import OpenedTopic
+    from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.overlay import Source
+
+USAGE = """\
+usage: pykafkad open DIR... --read-only [options]
+
+Serves copied Kafka data directories (entries of a log.dirs) without changing them: the partitions that are there,
+with the groups and their offsets. What groups commit meanwhile is gone at the end.
+
+  --host HOST           listen there (0.0.0.0: on every interface); also what clients are told
+  --port PORT           0: any free one; the ready line names it
+  --override KEY=VALUE  any config key; may be given again and again
+  --log-level LEVEL     debug, info, warn, error or off
+
+TMPDIR needs room for the directories' small files and __consumer_offsets.
+"""
+
+
+class OpenOptions(Options):
+    __slots__ = ("directories", "read_only")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.directories: list[str] = []
+        self.read_only = False
+
+
+def main(arguments: Sequence[str]) -> int:
+    """The command; returns its exit code."""
+    if {"--help", "-h"} & set(arguments):
+        sys.stdout.write(USAGE)
+        return 0
+    try:
+        options = parse(arguments)
+    except UsageError as problem:
+        sys.stderr.write(f"pykafkad: {problem}\n")
+        return EXIT_USAGE
+    return cli.guarded(options, _open, with_directory=True)
+
+
+def parse(arguments: Sequence[str]) -> OpenOptions:
+    options = OpenOptions()
+    setters = {name: setter for name, setter in cli.SETTERS.items() if name != "--data"}
+    cli.read_options(options, arguments, _take, setters)
+    if not options.directories:
+        raise UsageError("which directory? pykafkad open DIR... --read-only")
+    if not options.read_only:
+        raise UsageError("directories can only be opened as they are: pykafkad open DIR... --read-only")
+    return options
+
+
+def _take(options: OpenOptions, argument: str) -> bool:
+    if argument == "--read-only":
+        options.read_only = True
+    elif argument.startswith("-"):
+        return False
+    else:
+        options.directories.append(argument)
+    return True
+
+
+def _open(options: Options, temporary: str | None) -> int:
+    assert isinstance(options, OpenOptions) and temporary is not None
+    sources = [overlay.read_source(path) for path in options.directories]
+    if not any(source.partitions or source.metadata for source in sources):
+        raise StartupError(f"{sources[0].path} is no Kafka data directory: there are no partitions in it")
+    targets = [f"{temporary}/{number}" for number in range(len(sources))]
+    config = config_of(options, sources, targets)
+    cli.say_notes(config)
+    shown = overlay.shown(sources)
+    topics = opened.catalogue(shown, opened.read_images(sources), config)
+    cluster_id = next((each.cluster_id for each in sources if each.cluster_id), None) or to_text(
+        random_uuid()
+    )
+    for source, target in zip(sources, targets, strict=True):
+        keys = [key for key, chosen in shown.items() if chosen is source]
+        try:
+            overlay.build(source, target, keys, [CONSUMER_OFFSETS])
+        except OSError as error:
+            raise StartupError(f"{source.path} cannot be opened: {error}") from error
+        LogDirectory(target).write_identity(cluster_id, config.node_id)
+    return serve(OpenedBroker(config, topics), opened.describe(topics, sources))
+
+
+def config_of(options: OpenOptions, sources: Sequence[Source], targets: Sequence[str]) -> BrokerConfig:
+    """Of the command line, with what follows from reading only; the node is the one that the directories are of."""
+    node_id = next((source.node_id for source in sources if source.node_id is not None), None)
+    overrides = {
+        **({"node.id": str(node_id)} if node_id is not None else {}),
+        **options.overrides,
+        "log.dirs": ",".join(targets),
+        "auto.create.topics.enable": "false",
+    }
+    return BrokerConfig.from_sources({}, os.environ, overrides, host=options.host, port=options.port)
+
+
+class OpenedBroker(Broker):
+    def __init__(self, config: BrokerConfig, topics: dict[str, OpenedTopic]) -> None:
+        super().__init__(config)
+        self._topics = topics
+
+    def _begin_jobs(self) -> None:
+        """None: nothing is retained, compacted, checkpointed, and no offset expires."""
+
+    def _open_storage(self) -> LogManager:
+        return OpenedLogs(self.config, self.clock, self.submit)
+
+    def _open_controller(self, metadata: MetadataLog) -> Controller:
+        controller = opened.OpenedController(
+            self.config, metadata, self.storage, self.node_id, self.submit, self.reactor.call_soon
+        )
+        controller.topics = self._topics
+        return controller

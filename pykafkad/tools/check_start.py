@@ -1,0 +1,97 @@
+"""`pykafkad check`: what a start would do with a partition, as storage/recovery.py does it."""
+
+from __future__ import annotations
+
+from pykafkad.hot import segment as hot
+from pykafkad.hot.index import OffsetIndex, TimeIndex
+from pykafkad.storage import files, splitting
+from pykafkad.storage.recovery import TOO_FAR
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from pykafkad.tools.check_report import Hints, Report, Segment
+
+
+def foresee(report: Report, hints: Hints, walked: int) -> None:
+    """`walked`: the first segment that is walked whatever the last one looks like."""
+    segments = report.segments
+    if not segments:
+        report.start.append(f"begin a new log at offset {report.log_start_offset}")
+        return
+    if walked == len(segments):
+        position, end_offset = clean_end(report, segments[-1])
+        if position < 0:
+            walked -= 1
+        elif position < segments[-1].size:
+            foresee_cut(report, len(segments) - 1, position, end_offset)
+            segments = segments[:-1]
+            walked -= 1
+        else:
+            report.end_after = end_offset
+    if walked < len(segments):
+        size = sum(segment.size for segment in segments[walked:])
+        count = f"{len(segments) - walked} of {len(segments)} segment(s)"
+        report.start.append(f"walk {count}, {size} bytes, from offset {segments[walked].base}")
+    for slot, segment in enumerate(segments):
+        if segment.cut_at is None:
+            continue
+        if slot < walked:
+            report.start.append(f"serve the rest of {segment.name} as it is")
+        elif not foresee_split(report, slot, segment.cut_at) and foresee_cut(
+            report, slot, segment.cut_at, segment.end_offset
+        ):
+            break
+    if hints.log_start_offset is not None and hints.log_start_offset > report.log_end_offset_after:
+        report.start.append(f"set the segments aside, and begin a new log at offset {hints.log_start_offset}")
+        report.start_after = report.end_after = hints.log_start_offset
+
+
+def clean_end(report: Report, last: Segment) -> tuple[int, int]:
+    """Where a start after a clean stop finds the last segment's end, and the log's: only what lies behind the last
+    index entry is looked at, and only the sizes. (-1, …): it has to be walked."""
+    indexes = OffsetIndex(report.path, last.base), TimeIndex(report.path, last.base)
+    segment = hot.Segment(report.path, last.base, *indexes, last.size)
+    if last.size == 0:
+        return 0, last.base
+    try:
+        position = segment.load_end()
+    except (OverflowError, hot.CorruptSegment):
+        position = -1
+    end_offset = segment.end_offset
+    segment.release()
+    return position or -1, end_offset
+
+
+def foresee_split(report: Report, slot: int, position: int) -> bool:
+    """Whether what lies behind is too far from the segment's name, and good: then nothing is lost."""
+    segment, rest = report.segments[slot], report.segments[slot + 1 :]
+    if TOO_FAR not in segment.why:
+        return False
+    next_base = rest[0].base if rest else None
+    end_offset = splitting.tail_end(segment.path, position, next_base)
+    if end_offset is None:
+        return False
+    first = splitting.first_offset(segment.path, position)
+    report.start.append(
+        f"split {segment.name} at byte {position}: the offsets from {first} on become a segment"
+    )
+    if not rest:
+        report.end_after = end_offset
+    return True
+
+
+def foresee_cut(report: Report, slot: int, position: int, end_offset: int) -> bool:
+    """Cut this segment; whether the log ends there."""
+    segment, rest = report.segments[slot], report.segments[slot + 1 :]
+    lost = segment.size - position
+    if lost:
+        report.start.append(
+            f"cut {segment.name} at byte {position}, keep the offsets below {end_offset}, "
+            f"set {lost} bytes aside in {segment.name}{files.CORRUPT}"
+        )
+    if rest and rest[0].base == end_offset:
+        return False
+    report.end_after = end_offset
+    if rest:
+        report.start.append(f"set {len(rest)} later segment(s) aside, from {rest[0].name} on")
+    return True

@@ -1,0 +1,201 @@
+"""Log directories in the metadata: which partition lies where, and what is said when a directory is offline."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from metadata_fakes import ENDPOINT, FakeStorage, call, creatable, create
+
+from pykafkad import errors
+from pykafkad.clock import ManualClock
+from pykafkad.cluster.controller import Controller
+from pykafkad.cluster.features import METADATA_VERSION
+from pykafkad.cluster.metadata_log import MetadataLog
+from pykafkad.config import BrokerConfig
+from pykafkad.handlers import metadata as metadata_handler
+from pykafkad.messages import MetadataRequest
+
+A, B, C = (bytes([number]) * 16 for number in (10, 11, 12))
+
+
+class Disks(FakeStorage):
+    """Log directories of which some are online, and the logs that lie in them whether they are or not."""
+
+    def __init__(self, disks: dict[tuple[str, int], bytes], *online: bytes) -> None:
+        super().__init__()
+        self.disks = disks
+        self.ids = list(online)
+
+    @property
+    def online(self) -> list[Any]:
+        return [SimpleNamespace(directory_id=each) for each in self.ids]
+
+    def open_all(self, known: dict[tuple[str, int], bytes], config_of: Any) -> list[tuple[str, int]]:
+        found = {key: self.disks[key] for key in known if self.disks.get(key) in self.ids}
+        self.partitions = {key: (known[key], 0, directory) for key, directory in found.items()}
+        return [key for key in known if key not in found]
+
+    def place(self, count: int) -> list[bytes]:
+        return [self.ids[number % len(self.ids)] for number in range(count)]
+
+    def create(
+        self, topic: str, index: int, topic_id: bytes, config: Any, epoch: int, directory: bytes
+    ) -> None:
+        if (topic, index) in self.partitions:
+            return
+        if directory not in self.ids:
+            raise OSError("the log directory is offline")
+        super().create(topic, index, topic_id, config, epoch, directory)
+        self.disks[topic, index] = directory
+
+    def fail(self, directory: bytes) -> None:
+        self.ids.remove(directory)
+        self.partitions = {key: found for key, found in self.partitions.items() if found[2] != directory}
+
+
+class Node:
+    """A node with several log directories, as it is after a start."""
+
+    def __init__(self, directory: Path, storage: Disks, *, some_offline: bool = False) -> None:
+        paths = ",".join(f"{directory}/{name}" for name in "abc")
+        self.config = BrokerConfig.from_sources({"log.dirs": paths, "metadata.log.dir": f"{directory}/a"})
+        self.storage = storage
+        self.log = MetadataLog(f"{directory}/a", ManualClock())
+        self.log.open()
+        self.image = self.log.image
+        self.node_id = 1
+        self.cluster_id = "MkU3OEVBNTcwNTJENDM2Qk"
+        self.controller = Controller(self.config, self.log, storage, 1)
+        self.controller.take_over([ENDPOINT], list(storage.ids), None, some_offline=some_offline)
+        self.controller.load_logs()
+
+    def told(self, name: str = "t") -> list[tuple[int, list[int], list[bytes]]]:
+        """(leader, in-sync replicas, directories) of each partition."""
+        partitions = self.image.topics[name].partitions
+        return [(each.leader, each.isr, each.directories) for each in partitions]
+
+    def seen(self) -> list[tuple[int, int, list[int]]]:
+        """(error, leader, offline replicas), as clients are answered."""
+        topic = MetadataRequest.MetadataRequestTopic(name="t")
+        answer = call(self, metadata_handler, 12, topics=[topic])
+        found = answer.topics[0].partitions
+        return [(each.error_code, each.leader_id, each.offline_replicas) for each in found]
+
+
+HERE = errors.NONE, 1, []
+GONE = errors.LEADER_NOT_AVAILABLE, -1, [1]
+
+
+def made(directory: Path) -> tuple[Node, Disks]:
+    """`t` with a partition in each of the directories a, b and c."""
+    storage = Disks({}, A, B, C)
+    node = Node(directory, storage)
+    create(node, creatable("t", 3))
+    assert [found[2] for found in node.told()] == [[A], [B], [C]]
+    assert node.seen() == [HERE] * 3
+    return node, storage
+
+
+def test_nobody_leads_what_lies_in_a_directory_that_failed(tmp_path: Path) -> None:
+    node, storage = made(tmp_path)
+    storage.fail(B)
+    node.controller.placement.directory_failed()
+    assert node.told() == [(1, [1], [A]), (-1, [], [B]), (1, [1], [C])]
+    failed = node.image.topics["t"].partitions[1]
+    assert failed.eligible_leader_replicas == failed.last_known_elr == [1]
+    assert node.image.brokers[1].directories == [A, C]
+    assert node.seen() == [HERE, GONE, HERE]
+    storage.fail(C)
+    node.controller.placement.directory_failed()
+    assert node.seen() == [HERE, GONE, GONE]
+    end = node.log.end_offset
+    node.controller.placement.directory_failed()
+    assert node.log.end_offset == end, "what is said already is not said again"
+
+
+def test_what_is_made_meanwhile_lies_in_what_is_left(tmp_path: Path) -> None:
+    node, storage = made(tmp_path)
+    storage.fail(B)
+    node.controller.placement.directory_failed()
+    create(node, creatable("u", 2))
+    assert node.told("u") == [(1, [1], [A]), (1, [1], [C])]
+
+
+def test_a_start_without_a_directory_makes_nothing_of_it_anew(tmp_path: Path) -> None:
+    _, storage = made(tmp_path)  # the broker is killed, so that the metadata still calls it the leader
+    for offline in ([B], [B, C]):
+        left = [each for each in (A, B, C) if each not in offline]
+        node = Node(tmp_path, Disks(storage.disks, *left), some_offline=True)
+        assert [found[2] for found in node.told()] == [[A], [B], [C]]
+        assert node.seen() == [HERE if each in left else GONE for each in (A, B, C)]
+        assert not node.storage.events or node.storage.events == ["resume moves"]
+        assert storage.disks == {("t", 0): A, ("t", 1): B, ("t", 2): C}
+
+
+def test_a_start_with_it_leads_again(tmp_path: Path) -> None:
+    node, storage = made(tmp_path)
+    storage.fail(B)
+    node.controller.placement.directory_failed()
+    epoch = node.image.topics["t"].partitions[1].leader_epoch
+    again = Node(tmp_path, Disks(storage.disks, A, B, C))
+    assert again.told() == [(1, [1], [A]), (1, [1], [B]), (1, [1], [C])]
+    assert again.seen() == [HERE] * 3
+    back = again.image.topics["t"].partitions[1]
+    assert back.leader_epoch == epoch + 1
+    assert not back.eligible_leader_replicas and not back.last_known_elr
+
+
+def test_a_log_that_lies_elsewhere_than_it_was_thought_is_led(tmp_path: Path) -> None:
+    _, storage = made(tmp_path)
+    storage.disks["t", 1] = C  # somebody moved it by hand, and b is broken
+    node = Node(tmp_path, Disks(storage.disks, A, C), some_offline=True)
+    assert node.told()[1] == (1, [1], [C])
+    assert node.seen() == [HERE] * 3
+
+
+def test_a_directory_that_fails_while_it_is_loaded(tmp_path: Path) -> None:
+    _, storage = made(tmp_path)
+
+    class Failing(Disks):
+        def open_all(self, known: dict[tuple[str, int], bytes], config_of: Any) -> list[tuple[str, int]]:
+            self.fail(B)
+            return super().open_all(known, config_of)
+
+    node = Node(tmp_path, Failing(storage.disks, A, B, C))
+    assert node.seen() == [HERE, GONE, HERE]
+    assert node.image.brokers[1].directories == [A, C]
+
+
+def test_a_log_that_was_never_made_is_made_where_its_directory_is_online(tmp_path: Path) -> None:
+    _, storage = made(tmp_path)
+    del storage.disks["t", 0]  # the crash came before its directory was made
+    node = Node(tmp_path, Disks(storage.disks, A, C), some_offline=True)
+    assert "create t-0" in node.storage.events
+    assert node.seen() == [HERE, GONE, HERE]
+
+
+def test_metadata_that_does_not_know_of_directories_is_left_alone(tmp_path: Path) -> None:
+    node, storage = made(tmp_path)
+    node.image.features[METADATA_VERSION] = 16
+    node.image.brokers[1].directories = []
+    end = node.log.end_offset
+    storage.fail(B)
+    node.controller.placement.directory_failed()
+    assert node.log.end_offset == end
+
+
+def test_a_topic_that_is_being_deleted_is_not_spoken_of_any_more(tmp_path: Path) -> None:
+    node, storage = made(tmp_path)
+    waiting: list[tuple[Any, Any]] = []
+    node.controller._commits._submit = lambda work, done: waiting.append((work, done))
+    node.controller.delete_topics([node.image.topics["t"].id], lambda error: None)
+    storage.fail(B)
+    node.controller.placement.directory_failed()
+    while waiting:
+        work, done = waiting.pop(0)
+        done(work())
+    assert "t" not in node.image.topics
+    assert node.image.brokers[1].directories == [A, C]
+    assert node.controller.idle

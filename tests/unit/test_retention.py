@@ -1,0 +1,169 @@
+"""Which segments go, and when: by age, by size, below the log's start, under every policy."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from retention_kit import BATCH_BYTES, Home, age_of, config
+from storage_kit import NOW_MS, append, batch, read_all
+
+from pykafkad import logs
+from pykafkad.errors import KafkaError
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home(tmp_path)
+
+
+@pytest.fixture
+def said() -> Iterator[io.StringIO]:
+    stream = io.StringIO()
+    logs.set_stream(stream)
+    yield stream
+    logs.set_stream(None)
+
+
+# -- age
+
+
+def test_a_segment_goes_when_its_newest_record_is_too_old(home: Home) -> None:
+    home.create(retention_ms=600_000)
+    assert home.check() == [0, 2, 4, 6]
+    home.clock.set_wall(age_of(1) + 600_000)
+    assert home.check() == [0, 2, 4, 6]  # not older than that
+    assert home.check(1) == [2, 4, 6]
+    assert home.partition.log_start_offset == 2
+    assert home.check(240_000) == [6]
+    assert [record.offset for record in read_all(home.partition)] == [6]
+
+
+def test_the_active_segment_goes_too_and_an_empty_one_takes_its_place(home: Home) -> None:
+    partition = home.create(retention_ms=600_000)
+    assert home.check(86_400_000) == [7]
+    assert (partition.log_start_offset, partition.high_watermark, partition.log_end_offset) == (7, 7, 7)
+    assert partition.size == 0 and read_all(partition) == []
+    assert home.check(86_400_000) == [7]  # an empty one stays as it is
+    now_ms = home.clock.now_ms()
+    assert append(partition, batch(b"y", timestamp=now_ms), now_ms=now_ms) == [7]
+    assert [record.offset for record in read_all(partition)] == [7]
+    with pytest.raises(KafkaError):
+        partition.read(6, 1000, limit_offset=8, at_least_one=True)
+
+
+def test_a_record_of_the_future_keeps_what_is_behind_it_and_is_told_once(
+    home: Home, said: io.StringIO
+) -> None:
+    partition = home.create(0, retention_ms=600_000)
+    for number, timestamp in enumerate((age_of(0), age_of(100), age_of(0), age_of(0), age_of(0))):
+        append(partition, batch(b"x" * 100, timestamp=timestamp), now_ms=timestamp)
+        assert partition.log_end_offset == number + 1
+    home.logs.dirty.clear()
+    assert home.check(3_600_000) == home.check() == [0, 2, 4]
+    assert said.getvalue().count("future") == 1
+    home.clock.set_wall(age_of(100) + 600_001)
+    assert home.check() == [5]
+
+
+def test_without_timestamps_a_segment_is_as_old_as_its_file(home: Home, said: io.StringIO) -> None:
+    partition = home.create(0, retention_ms=600_000)
+    for _ in range(5):
+        append(partition, batch(b"x" * 100, timestamp=-1))
+    home.logs.dirty.clear()
+    for segment, minutes in zip(partition.segments, (0, 5, 10), strict=True):
+        os.utime(segment.path, ns=(0, age_of(minutes) * 1_000_000))
+    assert home.check(600_000) == [0, 2, 4]
+    assert home.check(1) == [2, 4]
+    assert home.check(300_000) == [4]
+    assert home.check(300_000) == [5]
+
+
+def test_retention_ms_0_keeps_nothing_that_has_an_age(home: Home) -> None:
+    home.create(retention_ms=0)
+    home.clock.set_wall(age_of(6))
+    assert home.check() == [6]
+    assert home.check(1) == [7]
+
+
+def test_what_was_loaded_at_start_has_its_age_from_the_time_index(home: Home) -> None:
+    home.create()
+    partition = home.restart()
+    assert [segment.max_timestamp for segment in partition.segments[:3]] == [-2, -2, -2]
+    home.logs.configure("orders", 1, config(retention_ms=600_000))
+    home.clock.set_wall(age_of(3) + 600_001)
+    assert home.check() == [4, 6]
+    assert not any(segment.time_index.mapped for segment in partition.segments)
+
+
+# -- size
+
+
+@pytest.mark.parametrize(
+    ("batches_kept", "bases"),
+    [(7, [0, 2, 4, 6]), (6, [0, 2, 4, 6]), (5, [2, 4, 6]), (3, [4, 6]), (2, [4, 6]), (1, [6]), (0, [7])],
+)
+def test_the_log_never_gets_smaller_than_retention_bytes(
+    home: Home, batches_kept: int, bases: list[int]
+) -> None:
+    home.create(retention_bytes=batches_kept * BATCH_BYTES)
+    assert home.check() == bases
+    assert home.partition.log_start_offset == bases[0]
+
+
+def test_one_byte_more_keeps_the_segment(home: Home) -> None:
+    home.create(retention_bytes=5 * BATCH_BYTES + 1)
+    assert home.check() == [0, 2, 4, 6]
+
+
+def test_size_first_then_age(home: Home) -> None:
+    home.create(retention_bytes=5 * BATCH_BYTES, retention_ms=600_000)
+    home.clock.set_wall(age_of(3) + 600_001)
+    assert home.check() == [4, 6]
+
+
+# -- the log's start, and policies
+
+
+@pytest.mark.parametrize("policy", [["delete"], ["compact"], ["compact", "delete"], []])
+def test_what_lies_below_the_start_goes_under_every_policy(home: Home, policy: list[str]) -> None:
+    partition = home.create(cleanup_policy=policy)
+    partition.advance_log_start(5)
+    assert home.check() == [4, 6]
+    assert partition.log_start_offset == 5
+    partition.advance_log_start(7)
+    assert home.check() == [6]  # the active one stays, though nobody may read it
+    assert partition.log_start_offset == 7
+
+
+@pytest.mark.parametrize(
+    ("policy", "bases"),
+    [(["delete"], [7]), (["compact"], [0, 2, 4, 6]), (["compact", "delete"], [7]), ([], [0, 2, 4, 6])],
+)
+def test_age_and_size_count_where_the_policy_says_delete(
+    home: Home, policy: list[str], bases: list[int]
+) -> None:
+    home.create(cleanup_policy=policy, retention_ms=1, retention_bytes=0)
+    assert home.check(86_400_000) == bases
+
+
+def test_a_change_of_config_counts_from_the_next_check_on(home: Home) -> None:
+    home.create()
+    assert home.check(86_400_000) == [0, 2, 4, 6]
+    home.logs.configure("orders", 1, config(retention_bytes=3 * BATCH_BYTES))
+    assert home.check() == [4, 6]
+    home.logs.configure("orders", 1, config(retention_ms=1, cleanup_policy=["compact"]))
+    assert home.check() == [4, 6]
+    home.logs.configure("orders", 1, config(retention_ms=1))
+    assert home.check() == [7]
+
+
+def test_nothing_at_or_above_the_high_watermark_goes(home: Home) -> None:
+    partition = home.create(retention_ms=1, retention_bytes=0)
+    partition.append(batch(b"x" * 100), NOW_MS)  # queued, until the pass ends
+    assert home.check(86_400_000) == [6]
+    assert home.logs.commit() == []
+    assert home.check() == [8]
