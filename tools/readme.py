@@ -7,9 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pykafkad import handlers
-from pykafkad.config import BROKER_KEYS
+from pykafkad.config import BROKER_KEYS, OWN_KEYS
 from pykafkad.config_table import HONOURED
 
+# What our own keys do where nobody sets them.
+ABOUT_OWN = {
+    "pykafkad.scrub.max.bytes.per.second": "off; else the logs are read over and over at that rate in the background,"
+    " and damaged batches are named in the log",
+}
 README = Path(__file__).parent.parent / "README.md"
 
 
@@ -36,7 +41,9 @@ def configs() -> str:
         f"Of Kafka's {len(BROKER_KEYS)} broker keys these {len(HONOURED)} are honoured; the other {others} are known,"
         " checked, and change nothing:\nwhere one is set, the broker says so in one line at start.\n\n"
         + "\n".join(lines)
-        + "\n"
+        + "\n\nKeys of our own: "
+        + ", ".join(f"`{name}` ({key.default}: {ABOUT_OWN[name]})" for name, key in OWN_KEYS.items())
+        + ".\n"
     )
 
 
