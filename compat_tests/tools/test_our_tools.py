@@ -402,10 +402,10 @@ def test_live_members_are_described_alike(twins: Twins) -> None:
         group = f"live-{protocol}"
         how = ["--topic", "spread", "--group", group, "--command-property", f"group.protocol={protocol}"]
         theirs = twins.toolbox.start(
-            "console-consumer", *twins._words((*how, "--timeout-ms", "9000"), ""), seconds=40
+            "console-consumer", *twins._words((*how, "--timeout-ms", "16000"), ""), seconds=40
         )
         ours = subprocess.Popen(
-            [sys.executable, "-m", "pykafkad", "consume", *twins._words((*how, "--timeout-ms", "9000"), "")],
+            [sys.executable, "-m", "pykafkad", "consume", *twins._words((*how, "--timeout-ms", "16000"), "")],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )

@@ -49,6 +49,7 @@ class Job:
         self.key: TopicPartition = (partition.topic, partition.index)
         self.hints = hints
         self.first_dirty_offset = first_dirty_offset
+        hints.is_cleaned = first_dirty_offset is not None
         self.bytes = 0  # to walk
         self.walked = 0
 

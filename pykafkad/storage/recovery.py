@@ -65,6 +65,7 @@ class Hints:
         "clean",
         "expiration_ms",
         "high_watermark",
+        "is_cleaned",
         "log_start_offset",
         "lower",
         "now_ms",
@@ -89,6 +90,7 @@ class Hints:
         self.log_start_offset = log_start_offset
         self.high_watermark = high_watermark
         self.expiration_ms = expiration_ms
+        self.is_cleaned = False  # a cleaner has been at it
         self.lower = lower  # makes a lower recovery point durable
         self.walked: Callable[[int], None] = ignore  # told of bytes that were walked; may raise to end it
 
@@ -243,9 +245,12 @@ class Loader:
         while slot < len(partition.segments):
             slot, position, why = self.recover(walk, slot)
             segment = partition.segments[slot]
-            if why is not None and TOO_FAR in why and self.split(slot, position):
-                why = None
+            is_split = why is not None and TOO_FAR in why and self.split(slot, position)
             rest = partition.segments[slot + 1 :]
+            if is_split:
+                why = None
+            elif why is None and rest and self.misses_its_end(segment, rest[0]):
+                why = f"no batch up to offset {rest[0].base_offset}, where the next segment begins,"
             if why is not None:
                 # What follows without a gap is missing nothing: only noise was cut off in between.
                 if rest and segment.end_offset == rest[0].base_offset:
@@ -256,6 +261,14 @@ class Loader:
             if why is not None and rest:
                 return
             slot += 1
+
+    def misses_its_end(self, segment: Segment, following: Segment) -> bool:
+        """A power cut may take the end of a closed segment and leave what was written after it: records would be
+        missing in the middle. What a cleaner took out looks the same, so a log that it was ever at is believed."""
+        partition = self.partition
+        is_unsynced = not self.hints.clean and segment.end_offset >= self.hints.recovery_point
+        is_cleaned = "compact" in partition.config["cleanup.policy"] or self.hints.is_cleaned
+        return is_unsynced and not is_cleaned and segment.end_offset < following.base_offset
 
     def lower_recovery_point(self, first: int) -> None:
         """What is made anew from segment `first` on is not on the disk any more, whatever the checkpoint says
@@ -406,15 +419,19 @@ class Loader:
             segment.release()
 
     def cover_start(self) -> None:
-        """The epochs may begin above the log's start, where a crash came before the checkpoint of a raised one."""
+        """The epochs may begin above the log's start, where a crash came before the checkpoint of a raised one; or
+        there are none left, where it took the log's end with it."""
         partition = self.partition
         known, start = partition.epochs.entries, partition.log_start_offset
-        if not known or known[0][1] <= start:
+        first = known[0][1] if known else partition.log_end_offset
+        if first <= start:
             return
         epochs = LeaderEpochs()
         try:
-            for header in headers_between(partition, start, known[0][1]):
-                if header.magic >= 2 and header.leader_epoch > epochs.latest:
+            for header in headers_between(partition, start, first):
+                if header.magic < 2 or header.leader_epoch < 0:
+                    return  # an old log: it had none at its start
+                if header.leader_epoch > epochs.latest:
                     epochs.assign(header.leader_epoch, max(start, header.base_offset))
         except CorruptSegment:
             return  # nobody walks it at this start

@@ -121,7 +121,7 @@ class Check:
                 if not self.options.topics or key[0] in self.options.topics:
                     hints = directory.hints(key)
                     hints.topic_id = known.get(key) if known is not None else None
-                    hints.compacted = key[0] in INTERNAL_TOPICS or key[0] in self._compacted
+                    hints.compacted |= key[0] in INTERNAL_TOPICS or key[0] in self._compacted
                     jobs.append((f"{key[0]}-{key[1]}", path, hints))
         if known is not None:
             self._missing(sorted(known.keys() - found.keys()))

@@ -67,6 +67,7 @@ class Directory:
         hints.recovery_point = self.offsets[checkpoints.RECOVERY_POINTS].get(key, 0)
         hints.log_start_offset = self.offsets[checkpoints.LOG_STARTS].get(key)
         hints.high_watermark = self.offsets[checkpoints.HIGH_WATERMARKS].get(key)
+        hints.compacted = key in self.offsets[checkpoints.CLEANED]
         return hints
 
 

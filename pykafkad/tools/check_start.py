@@ -34,6 +34,9 @@ def foresee(report: Report, hints: Hints, walked: int) -> None:
         report.start.append(f"walk {count}, {size} bytes, from offset {segments[walked].base}")
     for slot, segment in enumerate(segments):
         if segment.cut_at is None:
+            if slot >= walked and misses_its_end(hints, segment, segments[slot + 1 : slot + 2]):
+                foresee_cut(report, slot, segment.size, segment.end_offset)
+                break
             continue
         if slot < walked:
             report.start.append(f"serve the rest of {segment.name} as it is")
@@ -44,6 +47,12 @@ def foresee(report: Report, hints: Hints, walked: int) -> None:
     if hints.log_start_offset is not None and hints.log_start_offset > report.log_end_offset_after:
         report.start.append(f"set the segments aside, and begin a new log at offset {hints.log_start_offset}")
         report.start_after = report.end_after = hints.log_start_offset
+
+
+def misses_its_end(hints: Hints, segment: Segment, following: list[Segment]) -> bool:
+    """What a power cut left of it is not all, and no cleaner was there to take anything out."""
+    is_unsynced = not hints.clean and segment.end_offset >= hints.recovery_point
+    return is_unsynced and not hints.compacted and bool(following) and segment.end_offset < following[0].base
 
 
 def clean_end(report: Report, last: Segment) -> tuple[int, int]:

@@ -181,7 +181,11 @@ def test_a_client_asks_and_pushes(broker: Any) -> None:
     assert broker.telemetry.pushes == 1 and broker.telemetry.pushed_bytes == len(request.metrics)
 
 
-@pytest.mark.parametrize("metrics", [b"not gzip", gzip.compress(bytes(1048577)), gzip.compress(b"abc")[:-3]])
+@pytest.mark.parametrize(
+    "metrics",
+    [b"not gzip", gzip.compress(bytes(1048577)), gzip.compress(b"abc")[:-3]],
+    ids=["not gzip", "too much", "cut"],  # the bytes have the time in them
+)
 def test_metrics_that_do_not_unfold_or_unfold_to_too_much(broker: Any, metrics: bytes) -> None:
     context = context_of()
     get = GetTelemetrySubscriptionsRequest(client_instance_id=ID)
