@@ -34,7 +34,7 @@ from compat_tests.differential.test_create_topics import TOPIC_CONFIGS, VALUES
 from compat_tests.differential.versions import at_every_version
 from pykafkad.cluster.config_rules import CLIENT_METRICS_KEYS, GROUP_KEYS
 from pykafkad.cluster.dynamic_config import DYNAMIC
-from pykafkad.config import BROKER_KEYS
+from pykafkad.config import BROKER_KEYS, OWN_KEYS
 
 # In the order in which they are asked, on one topic: what each comes to depends on those before it.
 TOPIC_STORY: list[list[Operation]] = [
@@ -160,7 +160,7 @@ def test_every_client_metrics_config_with_all_kinds_of_values(pair: Pair, key: s
 
 
 @pytest.mark.parametrize("resource", ["", "1"])
-@pytest.mark.parametrize("key", sorted(DYNAMIC.keys() - LISTENER_KEYS))
+@pytest.mark.parametrize("key", sorted(DYNAMIC.keys() - LISTENER_KEYS - OWN_KEYS.keys()))
 def test_every_dynamic_broker_config_with_all_kinds_of_values(pair: Pair, resource: str, key: str) -> None:
     for value in BROKER_VALUES:
         pair.same(alter_one(BROKER, resource, (key, SET, value), validate_only=True), 1)

@@ -45,6 +45,7 @@ ENTRY_ROOM = 12  # bytes of the larger index entry
 TIME_ENTRY = Struct(">qi")  # timestamp, offset from the segment's base
 COPY_BYTES = 1 << 20
 EPOCH_FELL = "leader epoch"  # how a walk begins to say that an epoch is below the one before
+OFFSET_FELL = "offset"  # the same of an offset
 TOO_FAR = "too far from"  # what it says of an offset that no index of its segment can hold
 
 log = logger("recovery")
@@ -253,7 +254,7 @@ class Loader:
                 why = f"no batch up to offset {rest[0].base_offset}, where the next segment begins,"
             if why is not None:
                 # What follows without a gap is missing nothing: only noise was cut off in between.
-                if rest and segment.end_offset == rest[0].base_offset:
+                if rest and segment.end_offset == rest[0].base_offset and not loses(segment, position, why):
                     rest = []
                 self.cut(segment, position, why, rest)
             self.partition.producers.end_offset = max(segment.end_offset, segment.base_offset)
@@ -288,14 +289,22 @@ class Loader:
         position, why = self.check(walk, slot, -1)
         if why is not None and why.startswith(EPOCH_FELL) and walk.rise is not None:
             slot, position, offset = walk.rise
-            self.rewind(self.partition.segments[slot], offset)
-            walk.epoch = -1
-            self.check(walk, slot, position)
+            self.check_again(walk, slot, position, offset)
         segment = self.partition.segments[slot]
+        beyond = batch_beyond(segment, self.partition.bases[slot + 1 : slot + 2]) if why is None else None
+        if beyond is not None:
+            position, why = beyond.position, f"a batch that goes up to offset {beyond.last_offset}"
+            self.check_again(walk, slot, position, beyond.base_offset)
         segment.seal()
         segment.offset_index.grow_to(0)
         segment.time_index.grow_to(0)
         return slot, position, why
+
+    def check_again(self, walk: Walk, slot: int, limit: int, offset: int) -> None:
+        """A segment, up to the batch with that offset that turned out to be bad."""
+        self.rewind(self.partition.segments[slot], offset)
+        walk.epoch = -1
+        self.check(walk, slot, limit)
 
     def check(self, walk: Walk, slot: int, limit: int) -> tuple[int, str | None]:
         segment, settings = self.partition.segments[slot], self.partition.settings
@@ -464,6 +473,23 @@ def headers_between(partition: Partition, start: int, end: int) -> Iterator[Batc
             if header.base_offset >= end:
                 break
             yield header
+
+
+def batch_beyond(segment: Segment, next_base: list[int]) -> BatchHeader | None:
+    """The first batch whose offsets reach into the next segment, of which they cannot be."""
+    if not next_base or segment.end_offset <= next_base[0]:
+        return None
+    return next(each for each in segment.headers() if each.last_offset >= next_base[0])
+
+
+def loses(segment: Segment, position: int, why: str) -> bool:
+    """Whether the cut takes a batch that the log has nowhere else. Where an offset does not go up that may be a page
+    that was written twice, and then it is no loss; or the offset before it is wrong, and what follows is missing."""
+    if not why.startswith(OFFSET_FELL) or TOO_FAR in why:
+        return False
+    cut = next(segment.headers(position))
+    same = next(each for each in segment.headers() if each.last_offset >= cut.base_offset)
+    return segment.bytes_at(same.position, same.size) != segment.bytes_at(position, cut.size)
 
 
 def keep_aside(segment: Segment, position: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pykafkad.hot import segment as hot
 from pykafkad.hot.index import OffsetIndex, TimeIndex
-from pykafkad.storage import files, splitting
+from pykafkad.storage import files, recovery, splitting
 from pykafkad.storage.recovery import TOO_FAR
 
 TYPE_CHECKING = False
@@ -34,8 +34,15 @@ def foresee(report: Report, hints: Hints, walked: int) -> None:
         report.start.append(f"walk {count}, {size} bytes, from offset {segments[walked].base}")
     for slot, segment in enumerate(segments):
         if segment.cut_at is None:
-            if slot >= walked and misses_its_end(hints, segment, segments[slot + 1 : slot + 2]):
-                foresee_cut(report, slot, segment.size, segment.end_offset)
+            following = segments[slot + 1 : slot + 2]
+            if slot < walked or not following:
+                continue
+            position, end_offset = end_before(report, segment, following[0])
+            if position < segment.size:
+                if foresee_cut(report, slot, position, end_offset):
+                    break
+            elif misses_its_end(hints, segment, following):
+                foresee_cut(report, slot, position, end_offset)
                 break
             continue
         if slot < walked:
@@ -53,6 +60,32 @@ def misses_its_end(hints: Hints, segment: Segment, following: list[Segment]) -> 
     """What a power cut left of it is not all, and no cleaner was there to take anything out."""
     is_unsynced = not hints.clean and segment.end_offset >= hints.recovery_point
     return is_unsynced and not hints.compacted and bool(following) and segment.end_offset < following[0].base
+
+
+def end_before(report: Report, segment: Segment, following: Segment) -> tuple[int, int]:
+    """Where the segment's batches end that do not reach into the next one: position and offset."""
+    if segment.end_offset <= following.base:
+        return segment.size, segment.end_offset
+    indexes = OffsetIndex(report.path, segment.base), TimeIndex(report.path, segment.base)
+    opened = hot.Segment(report.path, segment.base, *indexes, segment.size)
+    opened.end_offset = segment.end_offset
+    beyond = recovery.batch_beyond(opened, [following.base])
+    end_offset = segment.base
+    for header in opened.headers():
+        if beyond is None or header.position >= beyond.position:
+            break
+        end_offset = header.last_offset + 1
+    opened.release()
+    return (segment.size, segment.end_offset) if beyond is None else (beyond.position, end_offset)
+
+
+def loses_batch(report: Report, segment: Segment, position: int) -> bool:
+    indexes = OffsetIndex(report.path, segment.base), TimeIndex(report.path, segment.base)
+    opened = hot.Segment(report.path, segment.base, *indexes, segment.size)
+    try:
+        return recovery.loses(opened, position, segment.why)
+    finally:
+        opened.release()
 
 
 def clean_end(report: Report, last: Segment) -> tuple[int, int]:
@@ -98,7 +131,7 @@ def foresee_cut(report: Report, slot: int, position: int, end_offset: int) -> bo
             f"cut {segment.name} at byte {position}, keep the offsets below {end_offset}, "
             f"set {lost} bytes aside in {segment.name}{files.CORRUPT}"
         )
-    if rest and rest[0].base == end_offset:
+    if rest and rest[0].base == end_offset and not loses_batch(report, segment, position):
         return False
     report.end_after = end_offset
     if rest:

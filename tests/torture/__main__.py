@@ -17,10 +17,10 @@ import random
 import shutil
 import sys
 
-from tests.torture import campaign, damages, disks, io_errors, kills, power
+from tests.torture import campaign, disks, io_errors, kills, power
 from tests.torture.brokers import LARGEST_NUMBER, SYSCALLS
 from tests.torture.campaign import Case, Tally, say
-from tests.torture.damages import Damaged
+from tests.torture.damaged import SETTINGS, Damaged
 from tests.torture.full_disk import FullDisk
 from tests.torture.io_errors import IoError
 from tests.torture.kills import Kill
@@ -75,7 +75,7 @@ def parse(arguments: list[str]) -> Options:
     one.add_argument("--error", default="EIO")
     one.add_argument("--lasting", action="store_true")
     one.add_argument("--fresh", action="store_true")
-    one.add_argument("--setting", choices=damages.SETTINGS)
+    one.add_argument("--setting", choices=SETTINGS)
     one.add_argument("--only", type=int, default=-1)
     one.add_argument("--cuts", type=int)
     options = parser.parse_args(arguments, namespace=Options())
@@ -150,7 +150,7 @@ def short_cases(kind: str, chance: random.Random) -> list[Case]:
     if kind == "errors":
         return list(io_errors.sample(chance, count, variants))
     if kind == "damage":
-        settings = ["killed", chance.choice([name for name in damages.SETTINGS if name != "killed"])]
+        settings = ["killed", chance.choice([name for name in SETTINGS if name != "killed"])]
         return [
             Damaged(name, seed, at_most=SHORT_DAMAGES) for name, seed in zip(settings, seeds, strict=True)
         ]
@@ -166,7 +166,7 @@ def long_cases(kind: str, chance: random.Random) -> list[Case]:
     if kind == "errors":
         return list(io_errors.every_call(chance, ERROR_CALLS, variants))
     if kind == "damage":
-        return [Damaged(name, chance.randrange(1 << 30)) for _ in range(3) for name in damages.SETTINGS]
+        return [Damaged(name, chance.randrange(1 << 30)) for _ in range(3) for name in SETTINGS]
     if kind == "full":
         usable = [name for name in variants if name != "two-directories"]
         return [FullDisk(chance.choice(usable), chance.randrange(1 << 30)) for _ in range(FULL_DISKS)]

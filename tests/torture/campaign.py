@@ -51,10 +51,8 @@ class Tally:
     def line(self) -> str:
         seconds = time.monotonic() - self.began
         notes = "".join(f", {count} {what}" for what, count in sorted(self.notes.items()))
-        return (
-            f"{self.name}: {self.cases} cases, {self.points} of them hit{notes}, {len(self.faults)} faults,"
-            f" {seconds:.0f} s"
-        )
+        hits = f", {self.points} of them hit" if self.hits else ""
+        return f"{self.name}: {self.cases} cases{hits}{notes}, {len(self.faults)} faults, {seconds:.0f} s"
 
 
 def say(text: str) -> None:

@@ -133,3 +133,43 @@ def rolled(path: Path) -> tuple[Path, int]:
 def read_all_of(partition: Partition) -> list[records.Record]:
     partition.become_leader(1)
     return read_all(partition)
+
+
+def in_segments(tmp_path: Path, count: int) -> Path:
+    """That many batches of one record, three in a segment, as a kill leaves them; the partition's directory."""
+    partition = new_partition(tmp_path, segment_bytes=3 * len(batch(b"0")))
+    for number in range(count):
+        append(partition, batch(b"%d" % number))
+    partition.close(clean=False)
+    return tmp_path / "orders-0"
+
+
+def move_batch(path: Path, slot: int, by: int) -> None:
+    """Its offset is not under its checksum."""
+    data = bytearray(path.read_bytes())
+    at = records.scan(data)[slot].position
+    struct.pack_into(">q", data, at, struct.unpack_from(">q", data, at)[0] + by)
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize(("slot", "by", "kept"), [(1, 1, [0, 1]), (2, 1, [0, 1]), (0, 3, [0])])
+def test_a_batch_that_is_further_on_than_it_was_ends_the_log(
+    tmp_path: Path, slot: int, by: int, kept: list[int]
+) -> None:
+    """Else the records it covers now, in its segment or in the next one, would be missing in the middle."""
+    home = in_segments(tmp_path, 8)
+    move_batch(home / LOG, slot, by)
+    partition = open_partition(tmp_path, clean=False)
+    partition.become_leader(1)
+    assert values(read_all(partition)) == [b"%d" % each for each in kept]
+    assert len(partition.segments) == 1
+
+
+def test_a_page_that_was_written_twice_is_no_end_of_the_log(tmp_path: Path) -> None:
+    home = in_segments(tmp_path, 8)
+    data = (home / LOG).read_bytes()
+    again = records.scan(data)[1]
+    (home / LOG).write_bytes(data + data[again.position : again.position + again.size])
+    partition = open_partition(tmp_path, clean=False)
+    partition.become_leader(1)
+    assert values(read_all(partition)) == [b"%d" % each for each in range(8)]
