@@ -72,6 +72,7 @@ class IoError:
     def suffer(self, one: Life, outcome: Outcome) -> None:
         broker = one.begin(Injection(self.syscall, self.number, self.error, self.lasting))
         came_up = broker.start_or_die()
+        unexcused: Fault | None = None
         if came_up:
             try:
                 if not self.fresh:
@@ -79,15 +80,16 @@ class IoError:
                 one.work(tolerant=True)
             except (ConnectionError, TimeoutError):
                 pass
-            except Fault:
-                if not broker.hit_data():
-                    raise  # nothing has failed yet: there is no excuse
+            except Fault as fault:
+                unexcused = fault
             outcome.notes["served on" if broker.running else "stopped by itself"] = 1
         if broker.injected() and not broker.hit_data():
             broker.kill()
             outcome.notes["not the data"] = 1
             return
         code = broker.end()
+        if unexcused is not None and not broker.injected():
+            raise unexcused
         if broker.hit_data():
             outcome.hit = f"{self.error} {broker.hit()}"
             check_end(broker, code, came_up)

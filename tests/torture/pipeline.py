@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import deque
-from typing import Any
+from typing import Any, Self
 
 from pykafkad import messages
 from pykafkad.hot import wire
@@ -17,6 +17,9 @@ class Pipeline(Client):
     def __init__(self, host: str, port: int) -> None:
         super().__init__(host, port, client_id="torture")
         self._under_way: deque[tuple[Any, int]] = deque()
+
+    def __enter__(self) -> Self:
+        return self
 
     def send(self, request: Any, version: int) -> None:
         self._correlation_id += 1
