@@ -73,16 +73,17 @@ class IoError:
         broker = one.begin(Injection(self.syscall, self.number, self.error, self.lasting))
         came_up = broker.start_or_die()
         unexcused: Fault | None = None
+        stayed = False
         if came_up:
             try:
                 if not self.fresh:
                     one.verify("a kill")
-                one.work(tolerant=True)
+                stayed = one.work(tolerant=True)
             except (ConnectionError, TimeoutError):
                 pass
             except Fault as fault:
                 unexcused = fault
-            outcome.notes["served on" if broker.running else "stopped by itself"] = 1
+        outcome.notes["served on" if stayed else "stopped by itself" if came_up else "did not start"] = 1
         if broker.injected() and not broker.hit_data():
             broker.kill()
             outcome.notes["not the data"] = 1
