@@ -19,7 +19,7 @@ DOORS = {
     "index": ["index.c"],
     "cleaner": [
         *("crc32c.c", "batch.c", "batch_records.c", "batch_sink.c"),
-        *("cleaner_map.c", "cleaner_producers.c", "cleaner_round.c", "cleaner_files.c"),
+        *("segment.c", "cleaner_map.c", "cleaner_producers.c", "cleaner_round.c", "cleaner_files.c"),
         *("cleaner_index.c", "cleaner_filter.c", "cleaner_build.c"),
     ],
     "reactor": ["reactor_frames.c", "reactor_send.c", "reactor_timers.c", "reactor_wait.c"],

@@ -50,6 +50,7 @@ COLLECTOR_THRESHOLD = 20_000  # objects made and kept before the cycle collector
 MANY_THREADS = 1 << 20  # those who hand out the work have a limit of their own
 SIGNALLED = 128  # and the signal's number: the exit code of a start that was ended by one
 SHARE_OF_SEGMENTS = 0.5  # of all descriptors, the rest is for connections
+MANY_FILES = 1 << 30  # where the system sets no limit
 SETTLE_MS = 30_000  # how long work in threads may take to come back at shutdown
 
 log = logger("server")
@@ -450,8 +451,8 @@ def allow_many_files() -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
         except (OSError, ValueError) as error:
             log.warn(f"at most {soft} files and connections: the limit could not be raised: {error}")
-            return soft
-    return hard
+            hard = soft
+    return MANY_FILES if hard == resource.RLIM_INFINITY else hard
 
 
 def peer_of(connection: Any) -> str:

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "crc32c.h"
+#include "segment.h"
 
 #define LEAST_ROOM 4096
 
@@ -39,22 +40,6 @@ void source_free(cleaner_source *source) {
   source->room = 0;
 }
 
-/* pread that goes on after a short count or a signal; less than wanted only at the file's end, -1: errno. */
-static int64_t read_fully(int fd, uint8_t *target, size_t size, int64_t position) {
-  size_t done = 0;
-  while (done < size) {
-    ssize_t got = pread(fd, target + done, size - done, (off_t)(position + (int64_t)done));
-    if (got < 0 && errno == EINTR)
-      continue;
-    if (got < 0)
-      return -1;
-    if (got == 0)
-      break;
-    done += (size_t)got;
-  }
-  return (int64_t)done;
-}
-
 static int corrupt(cleaner_source *source, const char *reason) {
   source->reason = reason;
   return CLEANER_CORRUPT;
@@ -80,7 +65,7 @@ static int fill(cleaner_source *source, cleaner_round *round) {
     wanted = (size_t)left;
   if (round_pay(round, (int64_t)wanted))
     return CLEANER_CANCELLED;
-  int64_t got = read_fully(source->fd, source->bytes + kept, wanted, source->start + (int64_t)kept);
+  int64_t got = segment_pread(source->fd, source->bytes + kept, wanted, source->start + (int64_t)kept);
   if (got < 0)
     return CLEANER_READ_ERROR;
   source->held += (size_t)got;
@@ -97,7 +82,7 @@ static int check_large(cleaner_source *source, int32_t size, cleaner_round *roun
   int status = CLEANER_OK;
   for (int64_t at = ATTRIBUTES_AT; at < size && status == CLEANER_OK;) {
     size_t part = size - at < (int64_t)room ? (size_t)(size - at) : room;
-    int64_t got = read_fully(source->fd, piece, part, source->position + at);
+    int64_t got = segment_pread(source->fd, piece, part, source->position + at);
     if (got != (int64_t)part)
       status = got < 0 ? CLEANER_READ_ERROR : corrupt(source, "the file ends inside a batch");
     else if (round_pay(round, got))

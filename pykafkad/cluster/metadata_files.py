@@ -14,6 +14,9 @@ from __future__ import annotations
 
 import os
 
+from pykafkad.storage import files
+from pykafkad.storage.files import LOG
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,8 +24,7 @@ if TYPE_CHECKING:
 DIRECTORY = "__cluster_metadata-0"
 QUORUM_STATE = "quorum-state"
 EPOCHS = "leader-epoch-checkpoint"
-LOG, INDEX, TIME_INDEX, CHECKPOINT = ".log", ".index", ".timeindex", ".checkpoint"
-PART, CORRUPT = ".part", ".corrupt"
+CHECKPOINT, PART = ".checkpoint", ".part"
 LEFTOVERS = (".checkpoint.part", ".deleted", ".tmp")
 NO_EPOCH = -1
 NO_DIRECTORY = "AAAAAAAAAAAAAAAAAAAAAA"
@@ -32,13 +34,12 @@ Snapshot = tuple[int, int]  # offset after its last record, and that record's ep
 
 
 def segment_name(base_offset: int, suffix: str = LOG) -> str:
-    return f"{base_offset:020d}{suffix}"
+    return files.offset_name(base_offset, suffix)
 
 
 def segment_of(name: str) -> int | None:
     """The base offset in a segment's name; None for other names."""
-    stem = name.removesuffix(LOG)
-    return int(stem) if stem != name and len(stem) == 20 and stem.isdecimal() else None
+    return files.offset_of(name, LOG)
 
 
 def snapshot_name(snapshot: Snapshot) -> str:
@@ -114,10 +115,7 @@ def write_text(directory: str, name: str, text: str) -> None:
 
 
 def write_bytes(directory: str, name: str, data: bytes) -> None:
-    path = os.path.join(directory, name)
-    with open(path + ".tmp", "wb") as file:
-        file.write(data)
-    os.replace(path + ".tmp", path)
+    files.replace_file(os.path.join(directory, name), data, sync=False)
 
 
 # -- files that last
@@ -139,10 +137,7 @@ def write_synced(path: str, parts: Iterable[bytes], mode: int = 0o644) -> None:
 
 def remove(directory: str, names: Iterable[str]) -> None:
     for name in names:
-        try:
-            os.unlink(os.path.join(directory, name))
-        except FileNotFoundError:
-            pass
+        files.remove_if_there(os.path.join(directory, name))
 
 
 def fsync_file(path: str) -> None:
@@ -154,8 +149,3 @@ def fsync_file(path: str) -> None:
 
 
 fsync_directory = fsync_file
-
-
-def fsync_data(fd: int) -> None:
-    """fdatasync, where there is one: it writes the file's new length too, and leaves out its times."""
-    getattr(os, "fdatasync", os.fsync)(fd)

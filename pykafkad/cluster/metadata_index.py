@@ -13,7 +13,8 @@ from __future__ import annotations
 import os
 from struct import Struct
 
-from pykafkad.cluster.metadata_files import INDEX, TIME_INDEX, segment_name, write_synced
+from pykafkad.cluster.metadata_files import segment_name, write_synced
+from pykafkad.storage.files import INDEX, TIME_INDEX
 
 INTERVAL_BYTES = 4096
 ENTRY, TIME_ENTRY = Struct(">ii"), Struct(">qi")

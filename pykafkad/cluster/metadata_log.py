@@ -18,12 +18,8 @@ from pykafkad.cluster.image import Image
 from pykafkad.cluster.metadata_files import (
     DIRECTORY,
     EPOCHS,
-    INDEX,
-    LOG,
     NO_EPOCH,
     QUORUM_STATE,
-    TIME_INDEX,
-    fsync_data,
     fsync_directory,
     fsync_file,
     segment_name,
@@ -33,6 +29,7 @@ from pykafkad.cluster.metadata_reading import Contents, read_directory
 from pykafkad.hot import records
 from pykafkad.logs import logger
 from pykafkad.messages import LeaderChangeMessage
+from pykafkad.storage.files import CORRUPT, INDEX, LOG, TIME_INDEX, sync_data
 from pykafkad.uuids import METADATA_TOPIC_ID, to_text
 
 if TYPE_CHECKING:
@@ -125,7 +122,7 @@ class MetadataLog:
             log.warn(f"{what} is not known here: it is kept, and no snapshot is made without it")
         for path, why in contents.damaged:
             log.warn(f"{why}; the snapshot is set aside, since the log has all that it says")
-            os.replace(path, path + metadata_files.CORRUPT)
+            os.replace(path, path + CORRUPT)
         metadata_files.remove(self.directory, contents.leftovers)
         metadata_files.remove(self.directory, [segment_name(base) for base in contents.empty])
         if contents.active is None:
@@ -192,7 +189,7 @@ class MetadataLog:
 
     def sync(self) -> None:
         try:
-            fsync_data(self._fd)
+            sync_data(self._fd)
         except OSError as error:
             # What a failed fsync left on the disk is unknown, and asking again would lie.
             raise UnsafeLog(f"{self.directory}: fsync failed: {error}") from error

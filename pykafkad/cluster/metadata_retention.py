@@ -11,9 +11,10 @@ from __future__ import annotations
 import os
 
 from pykafkad.cluster import metadata_files
-from pykafkad.cluster.metadata_files import INDEX, LOG, TIME_INDEX, segment_name, snapshot_name
+from pykafkad.cluster.metadata_files import segment_name, snapshot_name
 from pykafkad.cluster.metadata_reading import snapshot_timestamp
 from pykafkad.logs import logger
+from pykafkad.storage.files import INDEX, LOG, TIME_INDEX
 
 HEADER_BYTES = 4096  # enough for the first batch, which has the snapshot's time
 

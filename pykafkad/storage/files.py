@@ -69,6 +69,11 @@ def fsync_path(path: str) -> None:
         os.close(fd)
 
 
+def sync_data(fd: int) -> None:
+    """fdatasync, where there is one: it syncs the file's new length too, and leaves out its times."""
+    getattr(os, "fdatasync", os.fsync)(fd)
+
+
 def write_file(path: str, data: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
     try:

@@ -13,10 +13,8 @@ lies in; a fsync that failed takes its directory offline and is not asked for ag
 
 from __future__ import annotations
 
-import os
-
 from pykafkad.storage import files, lookups
-from pykafkad.storage.files import StorageError
+from pykafkad.storage.files import StorageError, sync_data
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,8 +104,3 @@ def all_files(partition: Partition, start: int | None = None) -> Callable[[], No
             files.fsync_path(parent)
 
     return work
-
-
-def sync_data(fd: int) -> None:
-    """fdatasync, where there is one: it syncs the file's new length too, and leaves out its times."""
-    getattr(os, "fdatasync", os.fsync)(fd)

@@ -37,9 +37,15 @@ from pykafkad.storage.walking import Walk, note_producer
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Protocol
 
     from pykafkad.hot.segment import BatchHeader
     from pykafkad.storage.partition import Partition
+
+    class StartHints(Protocol):
+        clean: bool
+        recovery_point: int
+
 
 ENTRY_ROOM = 12  # bytes of the larger index entry
 TIME_ENTRY = Struct(">qi")  # timestamp, offset from the segment's base
@@ -238,7 +244,8 @@ class Loader:
 
     def recover_from(self, first: int) -> None:
         """Walk the segments from `first` on; the first bad batch is the end of the log."""
-        partition = self.partition
+        partition, hints = self.partition, self.hints
+        compacts = "compact" in partition.config["cleanup.policy"] or hints.is_cleaned
         self.lower_recovery_point(first)
         self.load_producers(partition.bases[first])
         walk = Walk(partition)
@@ -250,7 +257,11 @@ class Loader:
             rest = partition.segments[slot + 1 :]
             if is_split:
                 why = None
-            elif why is None and rest and self.misses_its_end(segment, rest[0]):
+            elif (
+                why is None
+                and rest
+                and misses_its_end(hints, compacts, segment.end_offset, rest[0].base_offset)
+            ):
                 why = f"no batch up to offset {rest[0].base_offset}, where the next segment begins,"
             if why is not None:
                 # What follows without a gap is missing nothing: only noise was cut off in between.
@@ -262,14 +273,6 @@ class Loader:
             if why is not None and rest:
                 return
             slot += 1
-
-    def misses_its_end(self, segment: Segment, following: Segment) -> bool:
-        """A power cut may take the end of a closed segment and leave what was written after it: records would be
-        missing in the middle. What a cleaner took out looks the same, so a log that it was ever at is believed."""
-        partition = self.partition
-        is_unsynced = not self.hints.clean and segment.end_offset >= self.hints.recovery_point
-        is_cleaned = "compact" in partition.config["cleanup.policy"] or self.hints.is_cleaned
-        return is_unsynced and not is_cleaned and segment.end_offset < following.base_offset
 
     def lower_recovery_point(self, first: int) -> None:
         """What is made anew from segment `first` on is not on the disk any more, whatever the checkpoint says
@@ -473,6 +476,13 @@ def headers_between(partition: Partition, start: int, end: int) -> Iterator[Batc
             if header.base_offset >= end:
                 break
             yield header
+
+
+def misses_its_end(hints: StartHints, compacts: bool, end_offset: int, next_base: int) -> bool:
+    """A power cut may take the end of a closed segment and leave what was written after it: records would be
+    missing in the middle. What a cleaner took out looks the same, so a log that it was ever at is believed."""
+    is_unsynced = not hints.clean and end_offset >= hints.recovery_point
+    return is_unsynced and not compacts and end_offset < next_base
 
 
 def batch_beyond(segment: Segment, next_base: list[int]) -> BatchHeader | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from itertools import takewhile
+
 from pykafkad.hot import segment as hot
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 from pykafkad.storage import files, recovery, splitting
@@ -9,6 +12,8 @@ from pykafkad.storage.recovery import TOO_FAR
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pykafkad.tools.check_report import Hints, Report, Segment
 
 
@@ -41,7 +46,7 @@ def foresee(report: Report, hints: Hints, walked: int) -> None:
             if position < segment.size:
                 if foresee_cut(report, slot, position, end_offset):
                     break
-            elif misses_its_end(hints, segment, following):
+            elif recovery.misses_its_end(hints, hints.compacted, end_offset, following[0].base):
                 foresee_cut(report, slot, position, end_offset)
                 break
             continue
@@ -56,52 +61,46 @@ def foresee(report: Report, hints: Hints, walked: int) -> None:
         report.start_after = report.end_after = hints.log_start_offset
 
 
-def misses_its_end(hints: Hints, segment: Segment, following: list[Segment]) -> bool:
-    """What a power cut left of it is not all, and no cleaner was there to take anything out."""
-    is_unsynced = not hints.clean and segment.end_offset >= hints.recovery_point
-    return is_unsynced and not hints.compacted and bool(following) and segment.end_offset < following[0].base
-
-
 def end_before(report: Report, segment: Segment, following: Segment) -> tuple[int, int]:
     """Where the segment's batches end that do not reach into the next one: position and offset."""
-    if segment.end_offset <= following.base:
-        return segment.size, segment.end_offset
-    indexes = OffsetIndex(report.path, segment.base), TimeIndex(report.path, segment.base)
-    opened = hot.Segment(report.path, segment.base, *indexes, segment.size)
-    opened.end_offset = segment.end_offset
-    beyond = recovery.batch_beyond(opened, [following.base])
-    end_offset = segment.base
-    for header in opened.headers():
-        if beyond is None or header.position >= beyond.position:
-            break
-        end_offset = header.last_offset + 1
-    opened.release()
-    return (segment.size, segment.end_offset) if beyond is None else (beyond.position, end_offset)
+    with opened(report, segment) as log:
+        log.end_offset = segment.end_offset
+        beyond = recovery.batch_beyond(log, [following.base])
+        if beyond is None:
+            return segment.size, segment.end_offset
+        end_offset = segment.base
+        for header in takewhile(lambda each: each.position < beyond.position, log.headers()):
+            end_offset = header.last_offset + 1
+    return beyond.position, end_offset
 
 
 def loses_batch(report: Report, segment: Segment, position: int) -> bool:
-    indexes = OffsetIndex(report.path, segment.base), TimeIndex(report.path, segment.base)
-    opened = hot.Segment(report.path, segment.base, *indexes, segment.size)
-    try:
-        return recovery.loses(opened, position, segment.why)
-    finally:
-        opened.release()
+    with opened(report, segment) as log:
+        return recovery.loses(log, position, segment.why)
 
 
 def clean_end(report: Report, last: Segment) -> tuple[int, int]:
     """Where a start after a clean stop finds the last segment's end, and the log's: only what lies behind the last
     index entry is looked at, and only the sizes. (-1, …): it has to be walked."""
-    indexes = OffsetIndex(report.path, last.base), TimeIndex(report.path, last.base)
-    segment = hot.Segment(report.path, last.base, *indexes, last.size)
     if last.size == 0:
         return 0, last.base
+    with opened(report, last) as log:
+        try:
+            position = log.load_end()
+        except (OverflowError, hot.CorruptSegment):
+            position = -1
+        return position or -1, log.end_offset
+
+
+@contextmanager
+def opened(report: Report, segment: Segment) -> Iterator[hot.Segment]:
+    """As a start opens it; nothing is written."""
+    indexes = OffsetIndex(report.path, segment.base), TimeIndex(report.path, segment.base)
+    log = hot.Segment(report.path, segment.base, *indexes, segment.size)
     try:
-        position = segment.load_end()
-    except (OverflowError, hot.CorruptSegment):
-        position = -1
-    end_offset = segment.end_offset
-    segment.release()
-    return position or -1, end_offset
+        yield log
+    finally:
+        log.release()
 
 
 def foresee_split(report: Report, slot: int, position: int) -> bool:
