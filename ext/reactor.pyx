@@ -95,6 +95,7 @@ cdef extern from "reactor_send.h" nogil:
         GATHER_RANGE_BYTES
         WRITE_QUEUE_PASS_BYTES
         WARM_BYTES
+        KEEP_GIL_BYTES
     cdef struct out_part:
         void* owner
         const uint8_t* bytes
@@ -147,7 +148,9 @@ cdef extern from "reactor_send.h" nogil:
 cdef extern from "reactor_wait.h" nogil:
     cdef struct patience:
         int credit
-    int wait_for_events(patience*, int, epoll_event*, int, int)
+        peer* favourite
+        bint heard
+    int wait_for_events(patience*, int, epoll_event*, int, slabs*, receipt*)
 
 cdef extern from "reactor_timers.h" nogil:
     cdef struct timer:

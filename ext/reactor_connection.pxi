@@ -370,6 +370,8 @@ cdef class Connection:
             return 0
         if self.io.queued:
             write_queue_remove(&reactor.writing, &self.io)
+        if reactor.patience.favourite == &self.io:
+            reactor.patience.favourite = NULL
         close_fd(self.io.fd)
         self.io.fd = -1
         self.io.reading = False

@@ -167,8 +167,8 @@ cdef class Reactor:
         timeout_ms = self.allowed_wait(timeout_ms)
         self.free_slabs()
         with nogil:
-            count = wait_for_events(&self.patience, self.data_epoll, self.events, EVENTS_PER_PASS, timeout_ms)
-            if count > 0:
+            count = wait_for_events(&self.patience, self.data_epoll, self.events, timeout_ms, &self.slabs, self.receipts)
+            if count > 0 and not self.patience.heard:
                 control = self.receive_all(count)
         PyErr_CheckSignals()
         self.passes += 1
@@ -217,6 +217,9 @@ cdef class Reactor:
             else:
                 self.receipts[i].status = RECEIVED_NOTHING
                 self.receipts[i].received = 0
+        self.patience.favourite = NULL
+        if count == 1 and self.receipts[0].status == RECEIVED_CHUNK:
+            self.patience.favourite = <peer*>self.events[0].data.ptr
         return control
 
     cdef int run_control(self) except -1:
@@ -311,14 +314,20 @@ cdef class Reactor:
         return 0
 
     cdef int send_group(self, uint32_t count) except -1:
+        if count == 1 and self.sending[0].out.bytes <= KEEP_GIL_BYTES:
+            self.pump(1)  # letting others have the interpreter, and taking it again, costs as much
+        else:
+            with nogil:
+                self.pump(count)
+        return self.sent(count)
+
+    cdef void pump(self, uint32_t count) noexcept nogil:
         cdef uint32_t i
         cdef int64_t budget
-        with nogil:
-            for i in range(count):
-                budget = GATHER_BYTES
-                out_pump(self.sending[i], self.room, &budget, False)
-                self.sent_bytes += GATHER_BYTES - budget
-        return self.sent(count)
+        for i in range(count):
+            budget = GATHER_BYTES
+            out_pump(self.sending[i], self.room, &budget, False)
+            self.sent_bytes += GATHER_BYTES - budget
 
     cdef int write_files(self) except -1:
         cdef uint32_t count

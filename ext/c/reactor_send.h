@@ -20,6 +20,7 @@ enum {
   GATHER_RANGE_BYTES = 16 * 1024,      /* file ranges up to this are read into the gathered send */
   WRITE_QUEUE_PASS_BYTES = 128 * 1024, /* all that the write queue sends in one pass */
   PROBE_STEP_BYTES = 64 * 1024,        /* how closely a range is looked at for pages that are not in memory */
+  KEEP_GIL_BYTES = 4096,    /* of one small answer, which is sent without giving the interpreter away */
   WARM_BYTES = 1024 * 1024, /* what a thread reads of a range that is not in memory, before it goes on */
 };
 

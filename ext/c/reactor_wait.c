@@ -12,24 +12,37 @@ static void lose(struct patience *patience) {
   patience->credit = patience->credit > CREDIT_LOST ? patience->credit - CREDIT_LOST : 0;
 }
 
-int wait_for_events(struct patience *patience, int epoll, struct epoll_event *events, int room,
-                    int timeout_ms) {
+/* The favourite's event and receipt, if it has spoken. */
+static bool hear_favourite(const struct patience *patience, struct epoll_event *event, struct slabs *slabs,
+                           struct receipt *receipt) {
+  struct peer *peer = patience->favourite;
+  if (!peer || !peer->reading)
+    return false;
+  receive(&peer->inbox, slabs, read_socket, peer->fd, receipt);
+  *event = (struct epoll_event){.events = EPOLLIN, .data.ptr = peer};
+  return receipt->status != RECEIVED_NOTHING;
+}
+
+int wait_for_events(struct patience *patience, int epoll, struct epoll_event *events, int timeout_ms,
+                    struct slabs *slabs, struct receipt *receipt) {
+  patience->heard = false;
+  int64_t began = timeout_ms == 0 ? 0 : monotonic_us();
+  int count = epoll_wait(epoll, events, EVENTS_PER_PASS, patience->credit == 0 ? timeout_ms : 0);
   if (timeout_ms == 0)
-    return epoll_wait(epoll, events, room, 0);
-  int64_t began = monotonic_us();
-  if (patience->credit > 0) {
-    do {
-      int count = epoll_wait(epoll, events, room, 0);
-      if (count != 0) {
-        gain(patience);
-        return count;
-      }
+    return count;
+  for (unsigned turn = 1; patience->credit > 0 && count == 0; turn++) {
+    if (monotonic_us() - began >= SPIN_US) {
+      lose(patience);
+      return epoll_wait(epoll, events, EVENTS_PER_PASS, timeout_ms);
+    }
+    patience->heard = hear_favourite(patience, events, slabs, receipt);
+    if (patience->heard) {
+      count = 1;
+    } else if (!patience->favourite || turn % ASK_EVERY == 0) {
       sched_yield();
-    } while (monotonic_us() - began < SPIN_US);
-    lose(patience);
-    return epoll_wait(epoll, events, room, timeout_ms);
+      count = epoll_wait(epoll, events, EVENTS_PER_PASS, 0);
+    }
   }
-  int count = epoll_wait(epoll, events, room, timeout_ms);
   if (count > 0 && monotonic_us() - began < SHORT_SLEEP_US)
     gain(patience);
   return count;
