@@ -104,10 +104,13 @@ cdef class Route:
     cdef readonly int min_version, max_version
     cdef int flexible_since, flexible_answers_since
     cdef StructType info
+    cdef StructType short  # None: there is no short form
 
-    def __init__(self, request, tuple versions, handle, bint old_answer_header=False):
-        """`request`: a message class; `old_answer_header`: answers have header v0 in all versions."""
+    def __init__(self, request, tuple versions, handle, bint old_answer_header=False, short_form=None):
+        """`request`: a message class; `old_answer_header`: answers have header v0 in all versions; `short_form`: the
+        class of what is read instead where it fits the bytes (pykafkad/short_forms.py)."""
         self.info = TYPES[request]
+        self.short = TYPES[short_form] if short_form is not None else None
         self.name = self.info.name.removesuffix("Request")
         self.handle = handle
         self.min_version = max(<int>versions[0], self.info.min_version)
@@ -175,7 +178,7 @@ cdef class RequestReader:
         if not route.min_version <= header.version <= route.max_version:
             return exchange, None
         exchange.flexible_header = header.version >= route.flexible_answers_since
-        made = decode_struct(plan_of(route.info, exchange.version), source)
+        made = decode_struct(route_plan(route, exchange.version, source.cursor), source)
         request = <object>made
         Py_DECREF(made)
         return exchange, request
@@ -205,6 +208,15 @@ cdef class RequestReader:
                 Py_DECREF(header.client_id)
                 raise
         return found
+
+
+cdef Plan* route_plan(Route route, int version, wire_cursor body) except NULL:
+    cdef Plan* plan
+    if route.short is not None and route.short.min_version <= version <= route.short.max_version:
+        plan = plan_of(route.short, version)
+        if fits(plan, body):
+            return plan
+    return plan_of(route.info, version)
 
 
 cdef int skip_tags(wire_cursor* cursor) except -1:

@@ -137,6 +137,7 @@ cdef extern from "wire_out.h":
 cdef enum Kind:
     K_BOOL, K_INT8, K_INT16, K_UINT16, K_INT32, K_UINT32, K_INT64, K_FLOAT64, K_UUID
     K_STRING, K_BYTES, K_RECORDS, K_STRUCT, K_ARRAY
+    K_CONSTANT  # bytes that are always the same: the field's default
 
 cdef enum DefaultKind:
     D_SHARED  # one immutable object for all

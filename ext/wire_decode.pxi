@@ -105,6 +105,8 @@ cdef inline PyObject* decode_value(Op* op, Source* source) except NULL:
         if wire_get_u32(cursor, &number):
             short(op, 4, cursor)
         return PyLong_FromLongLong(number)
+    elif kind == K_CONSTANT:
+        return decode_constant(op, cursor)
     else:
         if wire_get_f64(cursor, &real):
             short(op, 8, cursor)
@@ -197,6 +199,54 @@ cdef PyObject* decode_fixed_bytes(Op* op, Py_ssize_t length, wire_cursor* cursor
         short(op, length, cursor)
     cursor.at += length
     return PyBytes_FromStringAndSize(<const char*>cursor.at - length, length)
+
+
+cdef PyObject* decode_constant(Op* op, wire_cursor* cursor) except NULL:
+    if not skip_constant(op, cursor):
+        raise WireError(f"{<object>op.label}: not {<object>op.fallback.value}")
+    return shared(op.fallback.value)
+
+
+cdef inline bint skip_constant(Op* op, wire_cursor* cursor) noexcept:
+    if <size_t>op.min_size > wire_left(cursor):
+        return False
+    cursor.at += op.min_size
+    return memcmp(cursor.at - op.min_size, PyBytes_AS_STRING(op.fallback.value), op.min_size) == 0
+
+
+cdef bint fits(Plan* plan, wire_cursor cursor) noexcept:
+    """The struct that begins here has no tagged fields, and can be decoded: for plans of plain fields, at the price of
+    a look at each length. (Of other plans it says that they do not fit.)"""
+    cdef Py_ssize_t index
+    for index in range(plan.count):
+        if not skip_plain(&plan.ops[index], &cursor):
+            return False
+    return not plan.flexible or (wire_left(&cursor) > 0 and cursor.at[0] == 0)
+
+
+cdef bint skip_plain(Op* op, wire_cursor* cursor) noexcept:
+    cdef int64_t length = 0
+    cdef int kind = op.kind
+    if kind == K_CONSTANT:
+        return skip_constant(op, cursor)
+    if kind == K_STRING or kind == K_RECORDS:
+        if op.compact:
+            if wire_get_compact_length(cursor, &length):
+                return False
+        elif wire_get_i16(cursor, &length) if kind == K_STRING else wire_get_i32(cursor, &length):
+            return False
+        if length < 0:
+            return op.nullable
+        if kind == K_STRING and length > 0x7fff:
+            return False
+    elif kind == K_STRUCT or kind == K_ARRAY or kind == K_BYTES:
+        return False
+    else:
+        length = op.min_size
+    if <size_t>length > wire_left(cursor):
+        return False
+    cursor.at += length
+    return True
 
 
 cdef PyObject* decode_bytes(Op* op, wire_cursor* cursor) except NULL:

@@ -129,6 +129,8 @@ cdef inline int encode_value(Op* op, PyObject* value, Sink* sink) except -1:
         return encode_uuid(op, value, out)
     elif kind == K_BYTES:
         return encode_bytes(op, value, out)
+    elif kind == K_CONSTANT:
+        return check(wire_put_bytes(out, PyBytes_AS_STRING(op.fallback.value), op.min_size))
     elif kind == K_UINT16:
         return check(wire_put_i16(out, number_of(op, value, 0, 0xffff)))
     elif kind == K_UINT32:

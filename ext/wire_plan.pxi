@@ -83,6 +83,8 @@ cdef int set_kind(Op* op, Field field, str type, int version) except -1:
         op.min_size = 1 if op.compact else 2
     elif op.kind == K_BYTES or op.kind == K_RECORDS:
         op.min_size = 1 if op.compact else 4
+    elif op.kind == K_CONSTANT:
+        op.min_size = PyBytes_GET_SIZE(op.fallback.value)
     else:
         op.min_size = fixed_size(op.kind)
     return 0

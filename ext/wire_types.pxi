@@ -5,7 +5,7 @@
 cdef dict KINDS = {
     "bool": K_BOOL, "int8": K_INT8, "int16": K_INT16, "uint16": K_UINT16, "int32": K_INT32, "uint32": K_UINT32,
     "int64": K_INT64, "float64": K_FLOAT64, "uuid": K_UUID, "string": K_STRING, "bytes": K_BYTES,
-    "records": K_RECORDS,
+    "records": K_RECORDS, "constant": K_CONSTANT,
 }
 cdef dict ZEROS = {
     "bool": False, "int8": 0, "int16": 0, "uint16": 0, "int32": 0, "uint32": 0, "int64": 0, "float64": 0.0,

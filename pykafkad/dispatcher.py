@@ -55,9 +55,15 @@ def route_of(api_key: int) -> Route | None:
     api = handlers.APIS.get(api_key)
     if api is None:
         return None
+    module = api.load()
     # The answer to ApiVersions always has the old header: the client does not know yet what we speak.
-    request = getattr(messages, f"{api.name}Request")
-    return Route(request, api.versions, api.handle, old_answer_header=api_key == API_VERSIONS)
+    return Route(
+        getattr(messages, f"{api.name}Request"),
+        api.versions,
+        module.handle,
+        old_answer_header=api_key == API_VERSIONS,
+        short_form=getattr(module, "short_form", None),
+    )
 
 
 def unserved(context: Context) -> Any:

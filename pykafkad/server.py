@@ -278,7 +278,8 @@ class Broker:
             appends.clear()
         if self._holding is not None:
             self._holding.settle()
-        self.waiting.ask_woken()
+        if self.waiting.woken:
+            self.waiting.ask_woken()
 
     def _fail_appends(self, failed: set[int]) -> None:
         for partition, answer, context in self.appends:

@@ -31,7 +31,7 @@ class Waiter:
 class Waiting:
     def __init__(self, call_later: Callable[..., Timer]) -> None:
         self._call_later = call_later
-        self._woken: list[Waiter] = []
+        self.woken: list[Waiter] = []
         self._waiters: set[Waiter] = set()
 
     @property
@@ -53,12 +53,11 @@ class Waiting:
         for waiter in partition.waiters:
             if not waiter.woken:
                 waiter.woken = True
-                self._woken.append(waiter)
+                self.woken.append(waiter)
 
     def ask_woken(self) -> None:
-        if not self._woken:
-            return
-        woken, self._woken = self._woken, []
+        """At the end of a pass in which some were woken."""
+        woken, self.woken = self.woken, []
         for waiter in woken:
             waiter.woken = False
             if waiter.timer is not None and waiter.attempt(False):

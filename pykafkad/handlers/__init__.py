@@ -7,15 +7,7 @@ never asked for most APIs, and all of them together would cost every start a fif
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
-
-    Handle = Callable[[Broker, Any, Context], Any]
+from typing import Any
 
 
 class Unanswerable(Exception):
@@ -38,11 +30,9 @@ class Api:
         """As Kafka spells it."""
         return self.module.title().replace("_", "")
 
-    @property
-    def handle(self) -> Handle:
-        module: Any = __import__(f"{__name__}.{self.module}", fromlist=["handle"])
-        handle: Handle = module.handle
-        return handle
+    def load(self) -> Any:
+        """Its module: `handle`, and `short_form` where it knows one."""
+        return __import__(f"{__name__}.{self.module}", fromlist=["handle"])
 
 
 APIS = {

@@ -15,12 +15,15 @@ from pykafkad.handlers import Unanswerable
 from pykafkad.handlers.partitions import missing
 from pykafkad.hot.records import RecordsError, check_framing, check_produce
 from pykafkad.messages import ProduceResponse
+from pykafkad.short_forms import LoneProduceRequest, LoneProduceResponse
 
 if TYPE_CHECKING:
     from pykafkad.dispatcher import Context
     from pykafkad.server import Broker
     from pykafkad.storage.partition import Partition
 
+
+short_form = LoneProduceRequest
 
 FIRST_VERSION_WITH_TOPIC_IDS = 13
 ADMIN_CLIENT = "__admin_client"  # the one client id that may write to internal topics, as in Kafka
@@ -44,16 +47,15 @@ START_NOT_SAID = frozenset(
 
 
 def handle(broker: Broker, request: Any, context: Context) -> Any:
+    if type(request) is LoneProduceRequest:
+        return handle_lone(broker, request, context)
     acks = request.acks
     topics = []
     failed = 0
     refusal = refusal_of_all(request)
     by_id = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
     for topic in request.topic_data:
-        name = topic.name
-        if by_id:
-            known = broker.image.topics_by_id.get(topic.topic_id)
-            name = known.name if known is not None else None
+        name = name_of(broker, topic.topic_id) if by_id else topic.name
         items = topic.partition_data
         if len(items) > 1:  # of one that is named twice the last counts
             items = {item.index: item for item in items}.values()
@@ -71,10 +73,40 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
                 TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
             )
     if acks == 0:
-        if failed:
-            raise Unanswerable(f"produce with acks=0 failed: {errors.NAMES[failed]}")
-        return None
+        return unanswered(failed)
     return ProduceResponse(responses=topics)
+
+
+def handle_lone(broker: Broker, request: Any, context: Context) -> Any:
+    """The same for one batch of one partition, without the objects of whole messages."""
+    acks = request.acks
+    by_id = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
+    name = name_of(broker, request.topic_id) if by_id else request.name
+    try:
+        check_framing(request.records, request.transactional_id is not None)
+    except RecordsError as error:
+        answer = refused(request.index, error)
+    else:
+        answer = produce(broker, name, request, acks, context, LoneProduceResponse)
+    if acks == 0:
+        return unanswered(answer.error_code)
+    if answer.error_code:
+        topic = TopicResponse(name=request.name, topic_id=request.topic_id, partition_responses=[answer])
+        return ProduceResponse(responses=[topic])
+    answer.name = request.name
+    answer.topic_id = request.topic_id
+    return answer
+
+
+def name_of(broker: Broker, topic_id: bytes) -> str | None:
+    known = broker.image.topics_by_id.get(topic_id)
+    return known.name if known is not None else None
+
+
+def unanswered(error_code: int) -> None:
+    """With acks=0 there is no answer; an error ends the connection, as in Kafka."""
+    if error_code:
+        raise Unanswerable(f"produce with acks=0 failed: {errors.NAMES[error_code]}")
 
 
 def refusal_of_all(request: Any) -> RecordsError | None:
@@ -89,7 +121,14 @@ def refusal_of_all(request: Any) -> RecordsError | None:
     return None
 
 
-def produce(broker: Broker, topic: str | None, item: Any, acks: int, context: Context) -> Any:
+def produce(
+    broker: Broker,
+    topic: str | None,
+    item: Any,
+    acks: int,
+    context: Context,
+    accepted: Any = PartitionResponse,
+) -> Any:
     index = item.index
     data = item.records
     start = -1
@@ -105,7 +144,7 @@ def produce(broker: Broker, topic: str | None, item: Any, acks: int, context: Co
         appended = partition.append(data, broker.pass_ms or broker.read_pass_ms())
     except KafkaError as error:
         return refused(index, error, start)
-    answer = PartitionResponse(
+    answer = accepted(
         index=index,
         base_offset=appended.base_offset,
         log_append_time_ms=appended.log_append_time_ms,

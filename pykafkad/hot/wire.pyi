@@ -76,7 +76,12 @@ class Route:
     @property
     def max_version(self) -> int: ...
     def __init__(
-        self, request: type[Message], versions: tuple[int, int], handle: Any, old_answer_header: bool = False
+        self,
+        request: type[Message],
+        versions: tuple[int, int],
+        handle: Any,
+        old_answer_header: bool = False,
+        short_form: type[Message] | None = None,
     ) -> None: ...
 
 class RequestReader:

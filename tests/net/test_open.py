@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tarfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -84,13 +84,7 @@ class Opened:
     def committed(self, group: str) -> dict[tuple[str, int], int]:
         kind = OffsetFetchRequest
         asked = kind(groups=[kind.OffsetFetchRequestGroup(group_id=group, topics=None)])
-        deadline = time.monotonic() + SECONDS
-        while True:
-            answer = self.client.call(asked, 8).groups[0]
-            if answer.error_code not in RETRIABLE:
-                break
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        answer = self.loaded(asked, lambda answer: answer.groups[0].error_code).groups[0]
         assert answer.error_code == 0
         return {
             (topic.name, row.partition_index): row.committed_offset
@@ -102,7 +96,19 @@ class Opened:
         kind = OffsetCommitRequest
         row = kind.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
         asked = kind(group_id=group, topics=[kind.OffsetCommitRequestTopic(name=topic, partitions=[row])])
-        return int(self.client.call(asked, 8).topics[0].partitions[0].error_code)
+
+        def code(answer: Any) -> int:
+            return int(answer.topics[0].partitions[0].error_code)
+
+        return code(self.loaded(asked, code))
+
+    def loaded(self, asked: Any, code: Callable[[Any], int]) -> Any:
+        """The answer of a coordinator that has read its groups."""
+        deadline = time.monotonic() + SECONDS
+        while code(answer := self.client.call(asked, 8)) in RETRIABLE:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        return answer
 
 
 @contextmanager

@@ -63,7 +63,7 @@ def test_every_api_has_a_handler_and_messages() -> None:
     for key, api in handlers.APIS.items():
         request = getattr(m, f"{api.name}Request")
         assert (api.key, request.api_key) == (key, key)
-        assert callable(api.handle)
+        assert callable(api.load().handle)
         assert api.versions[1] <= request.max_version
 
 

@@ -43,7 +43,7 @@ class Replay:
         received = request.decode(bytes.fromhex(line["request"]), version)
         self.translate(received)
         context = FakeContext(version)
-        answer = handlers.APIS[request.api_key].handle(self.broker, received, context)
+        answer = handlers.APIS[request.api_key].load().handle(self.broker, received, context)
         if answer is context:
             (answer,) = context.answers
         ours = response.decode(answer.encode(version), version)
