@@ -1,13 +1,14 @@
 /* A load client that is never the bottleneck: sends request frames built once, counts and times the answers.
  *
- *   load PORT FRAMES CONNECTIONS DEPTH WARMUP_S SECONDS STRIDE ERROR_AT
+ *   load PORT FRAMES CONNECTIONS DEPTH WARMUP_S SECONDS STRIDE ERROR_AT AWAKE
  *
  * FRAMES is a file of whole request frames, one after another. Request k of connection i is frame (i + k *
  * STRIDE) modulo their number, with its own correlation id; each connection keeps DEPTH of them in flight. Of
  * each answer the correlation id must be the one expected, and, where ERROR_AT >= 0, the int16 at that byte
  * of the frame (after its size) must be 0. One connection with one request in flight is served by blocking
- * calls; more by epoll. Prints one JSON line: answers, bytes, seconds and latencies (in microseconds) of what
- * was answered after WARMUP_S.
+ * calls, or, with AWAKE, by calls that do not block: waking a core that sleeps takes longer than a broker
+ * does, and is then no part of what is measured. More are served by epoll. Prints one JSON line: answers,
+ * bytes, seconds and latencies (in microseconds) of what was answered after WARMUP_S.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -52,7 +53,7 @@ typedef struct {
 
 static frame_t *frames;
 static size_t frame_count, frame_max;
-static int depth, stride, error_at;
+static int depth, stride, error_at, awake;
 static uint64_t counted_from, ends_at;
 static uint64_t answers, answer_bytes, first_counted, last_counted;
 static uint64_t buckets[BUCKETS];
@@ -277,7 +278,9 @@ static void run_alone(int port) {
     queue_request(&c, now);
     flush_out(&c);
     while (c.answered < c.sent) {
-      ssize_t n = recv(c.fd, scratch, sizeof scratch, 0);
+      ssize_t n = recv(c.fd, scratch, sizeof scratch, awake ? MSG_DONTWAIT : 0);
+      if (n < 0 && errno == EAGAIN && awake)
+        continue;
       if (n <= 0)
         fail(n ? "recv" : "the broker closed the connection");
       feed(&c, scratch, (size_t)n, now_ns());
@@ -287,10 +290,12 @@ static void run_alone(int port) {
 }
 
 int main(int argc, char **argv) {
-  if (argc != 9)
-    return fprintf(stderr, "usage: load PORT FRAMES CONNECTIONS DEPTH WARMUP_S SECONDS STRIDE ERROR_AT\n"), 2;
+  if (argc != 10)
+    return fprintf(stderr,
+                   "usage: load PORT FRAMES CONNECTIONS DEPTH WARMUP_S SECONDS STRIDE ERROR_AT AWAKE\n"),
+           2;
   int port = atoi(argv[1]), count = atoi(argv[3]);
-  depth = atoi(argv[4]), stride = atoi(argv[7]), error_at = atoi(argv[8]);
+  depth = atoi(argv[4]), stride = atoi(argv[7]), error_at = atoi(argv[8]), awake = atoi(argv[9]);
   if (count < 1 || depth < 1 || depth > MAX_DEPTH || error_at > HEAD_BYTES - 6)
     return fprintf(stderr, "load: a count is out of bounds\n"), 2;
   load_frames(argv[2]);

@@ -39,11 +39,12 @@ class Load:
         connections: int = 1,
         depth: int = 1,
         stride: int = 0,
+        awake: bool = False,
     ) -> None:
         with tempfile.NamedTemporaryFile(prefix="bench-frames-", delete=False) as file:
             file.write(b"".join(frames))
         self.frames = Path(file.name)
-        numbers = [connections, depth, warmup, seconds, stride, error_at]
+        numbers = [connections, depth, warmup, seconds, stride, error_at, int(awake)]
         self.process = subprocess.Popen(
             [str(program()), str(port), file.name, *map(str, numbers)],
             stdout=subprocess.PIPE,

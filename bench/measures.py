@@ -167,12 +167,23 @@ def client_sequential(side: Side, sizes: Sizes) -> Numbers:
 
 
 def raw_sequential(side: Side, sizes: Sizes) -> Numbers:
-    """One record, acks=all, one at a time on one raw socket."""
+    """One record, acks=all, one at a time on one raw socket: by a client that sleeps until the answer comes, and by one
+    that stays awake, which is told of the broker alone."""
     with Topic(side) as topic:
         frame = frames.produce(topic, 0, frames.batch(1, 100))
         error_at = frames.produce_error_at(topic)
-        load = Load(side.port, [frame], error_at=error_at, seconds=sizes.seconds, warmup=sizes.warmup)
-        return load.result()
+        asleep, awake = (
+            Load(
+                side.port,
+                [frame],
+                error_at=error_at,
+                seconds=sizes.seconds,
+                warmup=sizes.warmup,
+                awake=stays_awake,
+            ).result()
+            for stays_awake in (False, True)
+        )
+        return asleep | {"awake_p50_us": awake["p50_us"], "awake_p99_us": awake["p99_us"]}
 
 
 def pipelined(side: Side, sizes: Sizes) -> Numbers:

@@ -112,6 +112,8 @@ ROWS = [
     Row("consume large: wall", "s", "large", "consume_seconds", LOW),
     Row("one by one, raw socket: p50", "us", "raw", "p50_us", MIDDLE, 1, at_most(0.4)),
     Row("one by one, raw socket: p99", "us", "raw", "p99_us", MIDDLE, 1, at_most(0.4)),
+    Row("the same, client awake: p50", "us", "raw", "awake_p50_us", MIDDLE, 1, at_most(0.4)),
+    Row("the same, client awake: p99", "us", "raw", "awake_p99_us", MIDDLE, 1, at_most(0.4)),
     Row("one by one, confluent-kafka: p50", "us", "client", "p50_us", MIDDLE),
     Row("one by one, confluent-kafka: p99", "us", "client", "p99_us", MIDDLE),
     Row("50 connections x 16 in flight", "requests/s", "pipelined", "rate", HIGH, 1, at_least(3)),

@@ -23,7 +23,7 @@ enum {
   SHORT_SLEEP_US = 2 * SPIN_US, /* a sleep this short, waking included, would have been met by a spin */
   CREDIT_MAX = 64,
   CREDIT_LOST = 8, /* by a spin in vain: what comes too late three times of four is not waited for */
-  ASK_EVERY = 4,
+  ASK_EVERY = 8,
 };
 
 struct patience {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 
 import pytest
@@ -30,3 +31,37 @@ def test_a_loop_with_nothing_to_do_sleeps_also_after_a_rush(module, requests: in
     reactor.close()
     assert wall >= PASSES * WAIT_MS / 1000 * 0.9, "it did not wait"
     assert cpu < wall / 3, "it did not sleep"
+
+
+def chat(sock: socket.socket, exchanges: int, failures: list[str]) -> None:
+    """A client that waits for each answer, and then hangs up."""
+    for number in range(exchanges):
+        asked = frame(str(number).encode())
+        sock.sendall(asked)
+        answer = sock.recv(100)
+        if answer != asked:
+            failures.append(f"{number}: {answer!r}")
+    sock.close()
+
+
+@pytest.mark.parametrize("module", LOOPS, ids=LOOP_NAMES)
+def test_others_are_heard_beside_a_client_that_chats_and_after_it_has_gone(module) -> None:
+    reactor = module.Reactor(echo)
+    failures: list[str] = []
+    threads = []
+    for exchanges in (5000, 50, 500, 5000):
+        ours, theirs = socket.socketpair()
+        ours.settimeout(10)
+        reactor.adopt(theirs)
+        threads.append(threading.Thread(target=chat, args=(ours, exchanges, failures)))
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + 60
+    while reactor.connections and time.monotonic() < deadline:
+        reactor.run_pass(WAIT_MS)
+    for thread in threads:
+        thread.join()
+    left = len(reactor.connections)
+    reactor.close()
+    assert not failures and left == 0
+    assert reactor.frames == 10_550
