@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from storage_kit import NOW_MS, TOPIC_ID, Config, broker_config, read_all, topic_config
+from storage_kit import NOW_MS, TOPIC_ID, Config, Threads, broker_config, read_all, topic_config
 
 from pykafkad.clock import ManualClock
 from pykafkad.hot import records
@@ -24,23 +24,6 @@ COMPACTED = topic_config(
 )
 
 Pair = tuple[str | None, str | None]
-
-
-class Threads:
-    """Work that waits until the test says that a thread has come to it."""
-
-    def __init__(self) -> None:
-        self.waiting: list[Callable[[], None]] = []
-
-    def submit(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        self.waiting.append(lambda: submit_inline(work, done))
-
-    def step(self) -> None:
-        self.waiting.pop(0)()
-
-    def all(self) -> None:
-        while self.waiting:
-            self.step()
 
 
 class Timers:

@@ -1,13 +1,26 @@
-"""What all tests share: where the golden data is."""
+"""What all tests share: where the golden data is, and what the log says."""
 
 from __future__ import annotations
 
+import io
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from pykafkad import logs
 
 
 @pytest.fixture(scope="session")
 def golden() -> Path:
     """The directory of data that Apache Kafka made."""
     return Path(__file__).parent / "golden"
+
+
+@pytest.fixture
+def said() -> Iterator[io.StringIO]:
+    """The log's lines."""
+    stream = io.StringIO()
+    logs.set_stream(stream)
+    yield stream
+    logs.set_stream(None)

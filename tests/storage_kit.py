@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shutil
 import tarfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from pykafkad.clock import ManualClock
 from pykafkad.hot import records
 from pykafkad.storage import recovery
 from pykafkad.storage.directories import LogDirectory
-from pykafkad.storage.manager import LogManager
+from pykafkad.storage.manager import LogManager, submit_inline
 from pykafkad.storage.partition import Partition
 from pykafkad.storage.settings import LogSettings
 
@@ -186,3 +186,30 @@ def unpack_golden_logs(golden: Path, target: Path) -> Path:
 def copy_golden(source: Path, target: Path) -> Path:
     shutil.copytree(source, target)
     return target
+
+
+class Threads:
+    """Work that waits until the test says that a thread has come to it."""
+
+    def __init__(self) -> None:
+        self.waiting: list[Callable[[], None]] = []
+
+    def submit(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        self.waiting.append(lambda: submit_inline(work, done))
+
+    def step(self) -> None:
+        self.waiting.pop(0)()
+
+    def all(self) -> None:
+        while self.waiting:
+            self.step()
+
+
+def state(directory: Path) -> dict[str, tuple[Any, ...]]:
+    """All there is to know of a tree: names, modes, times of change, bytes."""
+    found = {}
+    for path in [directory, *sorted(directory.rglob("*"))]:
+        status = path.lstat()
+        data = path.read_bytes() if path.is_file() else b""
+        found[str(path)] = (status.st_mode, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, data)
+    return found

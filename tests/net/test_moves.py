@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 from typing import Any
 
+from moves_kit import home_of, move, wait_until_at
+
 from pykafkad.hot import records
 from pykafkad.messages import (
-    AlterReplicaLogDirsRequest,
-    DescribeLogDirsRequest,
     FetchRequest,
     ProduceRequest,
 )
@@ -55,32 +55,6 @@ class Producer(threading.Thread):
         self.done = True
         self.join(SECONDS)
         return self.acknowledged
-
-
-def home_of(client: Any) -> str:
-    """The directory that the partition is served from."""
-    (path,) = (
-        result.log_dir
-        for result in client.call(DescribeLogDirsRequest(topics=None), 4).results
-        for topic in result.topics
-        for part in topic.partitions
-        if topic.name == "t" and not part.is_future_key
-    )
-    return str(path)
-
-
-def move(client: Any, path: str) -> None:
-    kind = AlterReplicaLogDirsRequest
-    topic = kind.AlterReplicaLogDirTopic(name="t", partitions=[0])
-    answer = client.call(kind(dirs=[kind.AlterReplicaLogDir(path=path, topics=[topic])]), 2)
-    assert answer.results[0].partitions[0].error_code == 0
-
-
-def wait_until_at(client: Any, path: str) -> None:
-    deadline = time.monotonic() + SECONDS
-    while home_of(client) != path:
-        assert time.monotonic() < deadline, f"it does not get to {path}"
-        time.sleep(0.005)
 
 
 def everything(client: Any) -> list[int]:

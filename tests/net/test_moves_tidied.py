@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from moves_kit import home_of, move, wait_until_at
 
 from pykafkad import errors
 from pykafkad.hot import records
 from pykafkad.messages import (
-    AlterReplicaLogDirsRequest,
-    DescribeLogDirsRequest,
     FetchRequest,
     ListOffsetsRequest,
     ProduceRequest,
@@ -67,29 +66,6 @@ class Producer(threading.Thread):
         assert not self.trouble, self.trouble
 
 
-def home_of(client: Any) -> str:
-    results = client.call(DescribeLogDirsRequest(topics=None), 4).results
-    (path,) = (
-        result.log_dir
-        for result in results
-        for topic in result.topics
-        for part in topic.partitions
-        if topic.name == "t" and not part.is_future_key
-    )
-    return str(path)
-
-
-def move(client: Any, path: str) -> None:
-    kind = AlterReplicaLogDirsRequest
-    topic = kind.AlterReplicaLogDirTopic(name="t", partitions=[0])
-    answer = client.call(kind(dirs=[kind.AlterReplicaLogDir(path=path, topics=[topic])]), 2)
-    assert answer.results[0].partitions[0].error_code == 0
-    deadline = time.monotonic() + SECONDS
-    while home_of(client) != path:
-        assert time.monotonic() < deadline, f"it does not get to {path}"
-        time.sleep(0.005)
-
-
 def log_start(client: Any) -> int:
     kind = ListOffsetsRequest
     item = kind.ListOffsetsPartition(partition_index=0, timestamp=-2)
@@ -140,6 +116,7 @@ def test_nothing_is_lost_while_it_moves_and_is_tidied(tmp_path: Path, policy: st
             for _ in range(MOVES):
                 target = next(path for path in paths if path != home_of(client))
                 move(client, target)
+                wait_until_at(client, target)
                 at_least = producer.count + 300  # some segments, so that there is something to tidy
                 deadline = time.monotonic() + SECONDS
                 while producer.count < at_least and not producer.trouble:

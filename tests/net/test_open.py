@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from storage_kit import state
 
 from pykafkad import errors
 from pykafkad.hot import records
@@ -139,15 +140,6 @@ def opened(
     if end == signal.SIGTERM:
         assert process.returncode == 0
         assert not [path for path in temporary.iterdir() if path.name.startswith("pykafkad-")]
-
-
-def state(directory: Path) -> dict[str, tuple[Any, ...]]:
-    found = {}
-    for path in [directory, *sorted(directory.rglob("*"))]:
-        status = path.lstat()
-        data = path.read_bytes() if path.is_file() else b""
-        found[str(path)] = (status.st_mode, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, data)
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ import pytest
 from cleaner_kit import DAY_MS, Home, contents, fill, mark, names, put
 from storage_kit import NOW_MS, idempotent, marker, read_all
 
-from pykafkad import logs
 from pykafkad.hot import records
 from pykafkad.storage import cleaning, snapshots, transaction_index
 from pykafkad.storage.partition import Partition
@@ -21,14 +19,6 @@ from pykafkad.storage.partition import Partition
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "a")
-
-
-@pytest.fixture
-def said() -> Iterator[io.StringIO]:
-    stream = io.StringIO()
-    logs.set_stream(stream)
-    yield stream
-    logs.set_stream(None)
 
 
 def keys_and_offsets(partition: Partition) -> list[tuple[int, str | None]]:

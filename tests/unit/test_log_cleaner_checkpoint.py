@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from cleaner_kit import Home, contents, fill
 
-from pykafkad import logs
 from pykafkad.storage import checkpoints, files
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "a")
-
-
-@pytest.fixture
-def said() -> Iterator[io.StringIO]:
-    stream = io.StringIO()
-    logs.set_stream(stream)
-    yield stream
-    logs.set_stream(None)
 
 
 def checkpointed(home: Home, slot: int = 0) -> dict[tuple[str, int], int]:

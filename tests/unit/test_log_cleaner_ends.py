@@ -6,7 +6,7 @@ import errno
 import io
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ import pytest
 from cleaner_kit import COMPACTED, DAY_MS, Home, contents, fill, mark, names, put
 from storage_kit import NOW_MS, marker, open_partition, read_all
 
-from pykafkad import logs
 from pykafkad.hot import records
 from pykafkad.storage import checkpoints, files
 from pykafkad.storage.partition import Partition
@@ -23,14 +22,6 @@ from pykafkad.storage.partition import Partition
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "a")
-
-
-@pytest.fixture
-def said() -> Iterator[io.StringIO]:
-    stream = io.StringIO()
-    logs.set_stream(stream)
-    yield stream
-    logs.set_stream(None)
 
 
 def begin(home: Home, partition: Partition) -> None:

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from storage_kit import (
@@ -20,6 +19,7 @@ from storage_kit import (
     broker_config,
     new_partition,
     read_all,
+    state,
     topic_config,
     unpack_golden_logs,
     values,
@@ -49,16 +49,6 @@ GOLDEN = [
 @pytest.fixture(scope="module")
 def logs(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack_golden_logs(golden, tmp_path_factory.mktemp("golden"))
-
-
-def state(directory: Path) -> dict[str, tuple[Any, ...]]:
-    """All there is to know of a tree: names, modes, times of change, bytes."""
-    found = {}
-    for path in [directory, *sorted(directory.rglob("*"))]:
-        status = path.lstat()
-        data = path.read_bytes() if path.is_file() else b""
-        found[str(path)] = (status.st_mode, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, data)
-    return found
 
 
 def opened(*directories: Path, target: Path, whole: tuple[str, ...] = ()) -> OpenedLogs:

@@ -4,28 +4,18 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from retention_kit import BATCH_BYTES, Home, age_of, config
 from storage_kit import NOW_MS, append, batch, read_all
 
-from pykafkad import logs
 from pykafkad.errors import KafkaError
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
-
-
-@pytest.fixture
-def said() -> Iterator[io.StringIO]:
-    stream = io.StringIO()
-    logs.set_stream(stream)
-    yield stream
-    logs.set_stream(None)
 
 
 # -- age

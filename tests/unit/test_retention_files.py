@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,6 @@ import pytest
 from retention_kit import BATCH_BYTES, KEY, Home, age_of, config
 from storage_kit import NOW_MS, TOPIC_ID, append, batch, idempotent, manager, marker, read_all
 
-from pykafkad import logs
 from pykafkad.storage import checkpoints, retention
 from pykafkad.storage.manager import LogManager
 
@@ -21,14 +20,6 @@ from pykafkad.storage.manager import LogManager
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
-
-
-@pytest.fixture
-def said() -> Iterator[io.StringIO]:
-    stream = io.StringIO()
-    logs.set_stream(stream)
-    yield stream
-    logs.set_stream(None)
 
 
 # -- files

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import random
 from typing import Any
 
@@ -35,7 +36,8 @@ def produce(topics: list[Any], **fields: Any) -> Any:
 
 
 def read(reader: wire.RequestReader, data: bytes) -> Any:
-    return reader.read(None, bytearray(data), 0, len(data))[1]
+    exact = array.array("B", data)  # an allocation that ends where the data ends, for the sanitizers
+    return reader.read(None, exact, 0, len(data))[1]
 
 
 def body(data: bytes | list[Any]) -> bytes:

@@ -11,6 +11,7 @@ import pytest
 from storage_kit import (
     NOW_MS,
     TOPIC_ID,
+    Threads,
     append,
     batch,
     idempotent,
@@ -24,28 +25,11 @@ from storage_kit import (
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.storage import checkpoints, move
-from pykafkad.storage.manager import LogManager, submit_inline
+from pykafkad.storage.manager import LogManager
 from pykafkad.storage.partition import Partition
 
 CONFIG = topic_config(segment_bytes=4000, index_interval_bytes=100, file_delete_delay_ms=1000)
 KEY = ("orders", 0)
-
-
-class Threads:
-    """Work that waits until the test says that a thread has come to it."""
-
-    def __init__(self) -> None:
-        self.waiting: list[Callable[[], None]] = []
-
-    def submit(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-        self.waiting.append(lambda: submit_inline(work, done))
-
-    def step(self) -> None:
-        self.waiting.pop(0)()
-
-    def all(self) -> None:
-        while self.waiting:
-            self.step()
 
 
 class Home:
