@@ -234,8 +234,11 @@ cdef class Segment:
         if self.size == 0:
             self.first_timestamp = self.queue_items[0].max_timestamp if self.queue_count else -1
             return 0
-        if self.look(0, self.base_offset, &found, &batch):
-            self.first_timestamp = batch.max_timestamp
+        try:
+            if self.look(0, self.base_offset, &found, &batch):
+                self.first_timestamp = batch.max_timestamp
+        except CorruptSegment:
+            self.first_timestamp = -1  # who reads it is told, and who appends to it is not held up
 
     def append(self, Placeable batch not None, int64_t base_offset, int leader_epoch, int64_t now_ms,
                int64_t log_start_offset):

@@ -13,6 +13,7 @@ from __future__ import annotations
 from errno import ENOMEM
 
 from pykafkad.hot.cleaner import Throttle
+from pykafkad.hot.segment import CorruptSegment
 from pykafkad.logs import logger
 from pykafkad.pure import cleaning as rules
 from pykafkad.storage import checkpoints, lookups
@@ -248,8 +249,11 @@ class LogCleaner:
 
 
 def first_timestamp(segment: Segment) -> int:
-    """Of the first batch, the largest one; -1: there is no batch."""
+    """Of the first batch, the largest one; -1: there is no batch, or a damaged one, which the cleaning comes upon."""
     if segment.first_timestamp == -2:
-        header = next(segment.headers(), None)
+        try:
+            header = next(segment.headers(), None)
+        except CorruptSegment:
+            header = None
         segment.first_timestamp = -1 if header is None else header.max_timestamp
     return segment.first_timestamp

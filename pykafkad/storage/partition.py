@@ -21,7 +21,8 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 from pykafkad.hot.records import validate
-from pykafkad.hot.segment import Appended, FileRange, Segment
+from pykafkad.hot.segment import Appended, CorruptSegment, FileRange, Segment
+from pykafkad.logs import logger
 from pykafkad.pure.leader_epochs import LeaderEpochs
 from pykafkad.pure.producer_state import ProducerState
 from pykafkad.storage import checkpoints, lookups, markers, snapshots
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     Answer = TypeVar("Answer")
 
 Found = tuple[int, int, int]  # offset, timestamp, leader epoch
+
+log = logger("storage")
 
 INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
 
@@ -454,6 +457,8 @@ class Partition:
             return self._read_closed(offset, max_bytes, limit_offset, at_least_one)
         except OSError as error:
             raise self._failed(error) from error
+        except CorruptSegment as error:
+            raise damaged(error) from error
 
     def _read_closed(
         self, offset: int, max_bytes: int, limit_offset: int, at_least_one: bool
@@ -489,6 +494,8 @@ class Partition:
             return question(self, *arguments)
         except OSError as error:
             raise self._failed(error) from error
+        except CorruptSegment as error:
+            raise damaged(error) from error
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """As OffsetForLeaderEpoch answers: (largest epoch <= the asked one, its end offset), (-1, -1) if
@@ -497,3 +504,10 @@ class Partition:
 
     def epoch_at(self, offset: int) -> int:
         return self.epochs.epoch_at(offset)
+
+
+def damaged(error: CorruptSegment) -> KafkaError:
+    """Something has changed the file since it was checked. What cannot be found in it is said to be damaged; Kafka,
+    where a batch seems to go on behind the end, gives a consumer nothing at all, for ever."""
+    log.error(str(error))
+    return KafkaError(errors.CORRUPT_MESSAGE)

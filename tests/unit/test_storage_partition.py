@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -299,6 +300,30 @@ def test_a_failed_roll_is_a_storage_error(tmp_path: Path) -> None:
     assert isinstance(caught.value.__cause__, OSError)
     assert caught.value.__cause__.errno == errno.EISDIR
     assert not partition.log_directory.is_online
+
+
+@pytest.mark.parametrize("size", [-1, 5, 1 << 20], ids=["negative", "too small", "beyond the end"])
+def test_what_has_changed_under_the_broker_is_said_to_be_damaged(
+    tmp_path: Path, said: io.StringIO, size: int
+) -> None:
+    partition = new_partition(tmp_path, index_interval_bytes=1)  # a start believes what is indexed
+    append(partition, batch(b"a"), batch(b"b"), batch(b"c"))
+    partition.close()
+    with open(f"{partition.directory}/{0:020d}.log", "r+b") as file:
+        file.seek(8)
+        file.write(size.to_bytes(4, signed=True))
+    partition = open_partition(tmp_path, recovery_point=3, index_interval_bytes=1)
+    for look in (
+        lambda: partition.read(0, 1000, limit_offset=3, at_least_one=True),
+        lambda: partition.offset_for_timestamp(0),
+    ):
+        with refusal(errors.CORRUPT_MESSAGE):
+            look()
+    assert said.getvalue().count("no whole batch where offset") == 1
+    append(partition, batch(b"d"))
+    found = partition.read(3, 1000, limit_offset=4, at_least_one=True)
+    assert found is not None and values(records.read(found.read())) == [b"d"]
+    assert partition.log_directory.is_online
 
 
 # -- flushing
