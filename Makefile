@@ -1,11 +1,14 @@
 # build    a virtual environment with pykafkad in place; C is compiled again when it changes
 # run      serve; ARGS="--port 0 --ephemeral"
-# test     all of: check, unit, net, simulation, golden, bench's smoke, compat, differential, asan (short)
-# check    style, types, layers, formats, generated files; changes nothing (format: changes them)
+# test     all of: check, unit (all of tests/), short runs of torture, storm, bench and asan, compat (stock clients, a real Kafka)
+# check    style, types, layers, formats, generated files, docs/ as a site in build/site; changes nothing (format: changes them)
 # suites   other people's test suites against a broker of ours
 # bench    the same work on pykafkad and on Apache Kafka, side by side; BENCH_ARGS=
 # torture  brokers that are killed at every call, damaged, cut off the power, starved of disk; SEED=, TORTURE_ARGS=
-# asan     golden data and ASAN_SECONDS of mutated input under the address and undefined-behaviour sanitizers
+# storm    1,000,000 random requests of every API, every array filled, every config at its extremes; SEED=, STORM_ARGS=
+# asan     unit tests and ASAN_SECONDS of mutated input under the address and undefined-behaviour sanitizers;
+#          TESTS="tests/unit/test_x.py -k name" runs these alone
+# mutants  one change after the other in the code: would the unit tests notice? SEED=, MUTANTS_ARGS="--room storage --count 40"
 # tox      unit tests of the installed package on the newest Python that is here; TOX_ARGS="-e py311,py312,py313"
 # clean    what the others made
 #
@@ -25,12 +28,14 @@ PYTEST := $(BIN)/python -m pytest -v
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ASAN_SECONDS ?= 600
 ASAN_SHORT_SECONDS ?= 60
+STORM_SEED ?= 20261119
 
 EXT_SOURCES := $(wildcard ext/*.pyx ext/*.pxi ext/*.pxd ext/c/*.c ext/c/*.h)
-C_SOURCES := $(wildcard ext/c/*.c ext/c/*.h bench/*.c)
+C_SOURCES := $(wildcard ext/c/*.c ext/c/*.h bench/*.c tests/seams/*.c)
 STYLED := pykafkad tests compat_tests bench protocol tools setup.py conftest.py
 
-.PHONY: build run test check format unit compat suites bench bench-smoke torture torture-short asan tox clean
+.PHONY: build run test check format unit compat suites bench bench-smoke torture torture-short storm storm-short asan \
+    mutants tox clean
 
 build: $(VENV)/.installed $(VENV)/.compiled
 
@@ -61,6 +66,7 @@ test: build $(VENV)/.check
 	$(MAKE) check
 	$(MAKE) unit
 	$(MAKE) torture-short
+	$(MAKE) storm-short
 	$(MAKE) bench-smoke
 	$(MAKE) compat
 	$(MAKE) asan ASAN_SECONDS=$(ASAN_SHORT_SECONDS)
@@ -73,6 +79,7 @@ check: build $(VENV)/.check
 	$(BIN)/clang-format --dry-run -Werror $(C_SOURCES)
 	$(BIN)/python protocol/check.py
 	$(BIN)/python tools/readme.py --check
+	$(BIN)/mkdocs build --strict --quiet
 
 format: build $(VENV)/.check
 	$(BIN)/ruff check --no-cache --fix $(STYLED)
@@ -111,8 +118,22 @@ torture: build $(VENV)/.check
 torture-short: build $(VENV)/.check
 	$(BIN)/python -m tests.torture --short
 
+# Two hours on two cores. SEED=n does the same again; what fails is printed with the command that repeats it alone.
+storm: build $(VENV)/.check
+	$(BIN)/python -m tests.storm requests $(STORM_ARGS)
+	$(BIN)/python -m tests.storm arrays $(STORM_ARGS)
+	$(BIN)/python -m tests.storm configs $(STORM_ARGS)
+	$(BIN)/python -m tests.storm starts $(STORM_ARGS)
+
+storm-short: build $(VENV)/.check
+	$(BIN)/python -m tests.storm --short --seed $(STORM_SEED)
+
 asan: build $(VENV)/.check
-	tests/fuzz/run $(BIN)/python $(ASAN_SECONDS)
+	tests/fuzz/run $(BIN)/python $(ASAN_SECONDS) $(TESTS)
+
+# About five seconds a mutant, after some minutes in which it is learned which tests run which functions.
+mutants: build $(VENV)/.check
+	$(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
 
 # pyenv shows only the chosen version on the PATH: the others are put behind it, where tox finds them.
 tox: export PATH := $(PATH)$(shell printf ':%s' $${PYENV_ROOT:-$$HOME/.pyenv}/versions/*/bin)

@@ -1,5 +1,5 @@
 """Builds ext/*.pyx into pykafkad/hot/. EXT=name builds one door alone, EXT=none none;
-SANITIZE=1 builds with ASAN and UBSAN.
+SANITIZE=1 builds with ASAN and UBSAN, DEBUG=1 without optimisation, for a debugger.
 
 Every door has its own Cython file and lists the C files it is linked with; C files know no Python.
 """
@@ -11,18 +11,22 @@ import sys
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
+RECORDS = ["batch_records.c", "batch_stream.c", "batch_rewrite.c", "batch_sink.c"]
+
 # door -> C files in ext/c
 DOORS = {
-    "wire": ["wire_out.c"],
-    "records": ["crc32c.c", "batch.c", "batch_records.c", "batch_sink.c"],
-    "segment": ["crc32c.c", "segment.c", "segment_check.c"],
+    "wire": ["wire_out.c", "wire_text.c"],
+    "records": ["crc32c.c", "batch.c", *RECORDS],
+    "segment": ["crc32c.c", "batch.c", "segment.c", "segment_check.c"],
     "index": ["index.c"],
     "cleaner": [
         *("crc32c.c", "batch.c", "batch_records.c", "batch_sink.c"),
         *("segment.c", "cleaner_map.c", "cleaner_producers.c", "cleaner_round.c", "cleaner_files.c"),
         *("cleaner_index.c", "cleaner_filter.c", "cleaner_build.c"),
     ],
-    "reactor": ["reactor_frames.c", "reactor_send.c", "reactor_timers.c", "reactor_wait.c"],
+    "reactor": [
+        *("reactor_frames.c", "reactor_send.c", "reactor_timers.c", "reactor_transport.c", "reactor_wait.c"),
+    ],
 }
 
 
@@ -33,6 +37,8 @@ def extensions() -> list[Extension]:
         wanted = [name for name in wanted if name != "reactor"]
     compile_args = ["-O3", "-std=c11", "-D_GNU_SOURCE", "-fno-strict-aliasing"]
     link_args = []
+    if os.environ.get("DEBUG"):
+        compile_args += ["-Og", "-g"]
     if os.environ.get("SANITIZE"):
         compile_args = [
             "-O1",

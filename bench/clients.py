@@ -1,4 +1,5 @@
-"""The work of a stock client, confluent-kafka, in a process of its own: its threads trouble no other figure.
+"""The work of a stock client, confluent-kafka, in a process of its own, so that its threads disturb no other
+measurement.
 
     python -m bench.clients WORK PORT TOPIC COUNT SIZE BROKER_PID
 
@@ -80,7 +81,7 @@ def consume(port: int, topic: str, count: int, size: int, pid: int) -> dict[str,
 
 
 def sequential(port: int, topic: str, count: int, size: int, pid: int) -> dict[str, float]:
-    """One record at a time, each waited for."""
+    """One record at a time, waiting for each."""
     client = producer(port, **{"linger.ms": 0})
     client.list_topics(topic, timeout=IDLE_SECONDS)
     value, times = b"x" * size, []
@@ -96,7 +97,7 @@ def sequential(port: int, topic: str, count: int, size: int, pid: int) -> dict[s
 
 
 def subscribe(protocol: str, port: int, topic: str, count: int) -> dict[str, float]:
-    """From subscribe() to the first record, by members that come back to a group that has committed where to begin.
+    """From subscribe() to the first record, by members that come back to a group with committed offsets.
 
     A group without offsets would measure librdkafka: it waits 100 ms before it asks for the first one.
     """
@@ -105,7 +106,7 @@ def subscribe(protocol: str, port: int, topic: str, count: int) -> dict[str, flo
 
 
 def _commit_start(consumer: Consumer, topic: str) -> None:
-    """Of a new __consumer_offsets Kafka loads the partitions first, and librdkafka does not ask again."""
+    """Kafka first loads the partitions of a new __consumer_offsets, and librdkafka does not ask again."""
     deadline = time.monotonic() + IDLE_SECONDS
     while True:
         try:

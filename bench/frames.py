@@ -1,4 +1,4 @@
-"""Requests built once, as bytes: what the load client sends, and where their answers hold the error code."""
+"""Requests built once, as bytes, for the load client, and the position of the error code in their answers."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ CLIENT_ID = "bench"
 
 
 def batch(count: int, size: int) -> bytes:
-    """A batch of `count` records whose values are `size` bytes that do not compress."""
-    now_ms = int(time.time() * 1000)  # of today, or retention takes it
+    """A batch of `count` records with values of `size` bytes that cannot be compressed."""
+    now_ms = int(time.time() * 1000)  # the present time, or retention deletes it
     return bytes(records.build([(None, os.urandom(size), [], now_ms) for _ in range(count)]))
 
 

@@ -1,4 +1,6 @@
-"""Figures of groups: how soon a member reads, how soon many settle, what commits cost, what groups weigh."""
+"""Measurements of groups: the time to a member's first record and until many members are stable, the costs of commits
+and of groups in memory.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +52,7 @@ def topic_id(client: RawClient, topic: str) -> bytes:
 
 
 def find_coordinator(client: RawClient, group: str) -> None:
-    """Until it is known: the first one to ask waits for __consumer_offsets to be made."""
+    """Ask until it is known: the first request waits until __consumer_offsets is created."""
     deadline = time.monotonic() + READY_SECONDS
     request = FindCoordinatorRequest(key_type=0, coordinator_keys=[group])
     while client.ask(request, FIND_COORDINATOR_VERSION).coordinators[0].error_code:
@@ -95,7 +97,7 @@ def subscribe_client(side: Side, sizes: Sizes) -> Numbers:
 
 
 def subscribe_raw(side: Side, sizes: Sizes) -> Numbers:
-    """The same requests on one raw socket, without a client's timers: what the broker takes of that time."""
+    """The same requests on one raw socket, without a client's timers: the broker's part of that time."""
     result: Numbers = {}
     with _filled(side) as (client, topic):
         for protocol in PROTOCOLS:
@@ -132,7 +134,7 @@ def _first_record(client: RawClient, topic: str, group: str, protocol: str) -> f
 
 
 def settling(side: Side, sizes: Sizes) -> Numbers:
-    """Members that all join at once, one partition each, until each owns its own."""
+    """Members that all join at once, with one partition for each, until each owns its own."""
     result: Numbers = {}
     with Topic(side, sizes.members) as topic, side.client() as client:
         for protocol in PROTOCOLS:
@@ -150,7 +152,7 @@ def _settled(
     name: str,
     interval_ms: int | None = None,
 ) -> Numbers:
-    """`interval_ms`: the least time between two assignments, where it is not to be the default's second."""
+    """`interval_ms` is the shortest time between two assignments, if it is not to be the default of a second."""
     group = new_group()
     find_coordinator(client, group)
     if interval_ms is not None:
@@ -179,7 +181,7 @@ def _commit_frame(group: str, topic: str, offset: int) -> bytes:
 
 
 def offset_commits(side: Side, sizes: Sizes) -> Numbers:
-    """10,000 commits a second, of one partition each, sent down one connection without waiting for answers."""
+    """10,000 commits a second, of one partition each, sent over one connection without waiting for answers."""
     group = new_group()
     with Topic(side) as topic, side.client() as client:
         find_coordinator(client, group)
@@ -199,7 +201,8 @@ def offset_commits(side: Side, sizes: Sizes) -> Numbers:
 
 
 def _pour(client: RawClient, group: str, topic: str, ticks: int) -> float:
-    """Ten commits a millisecond, as long as the socket takes them; seconds from the last one sent to the last answer."""
+    """Ten commits a millisecond, as long as the socket accepts them; seconds from the last one sent to the last
+    answer."""
     error_at = len(_answer_head(topic))
     tick = b"".join(_commit_frame(group, topic, number) for number in range(COMMITS_A_TICK))
     interval = COMMITS_A_TICK / COMMITS_A_SECOND
@@ -216,12 +219,12 @@ def _pour(client: RawClient, group: str, topic: str, ticks: int) -> float:
 
 
 def _answer_head(topic: str) -> bytes:
-    """What stands before the error code: ids and tags, throttle time, counts, the topic's name, the partition."""
+    """The bytes before the error code: ids and tags, throttle time, counts, the topic's name, the partition."""
     return bytes(4 + 1 + 4 + 1 + 1 + len(topic) + 1 + 4)
 
 
 def _hear(client: RawClient, heard: bytearray, error_at: int, *, wait: bool) -> int:
-    """How many answers have come; each must say that its commit is done."""
+    """How many answers have arrived; each must be without an error."""
     import socket
 
     try:
@@ -240,7 +243,7 @@ def _hear(client: RawClient, heard: bytearray, error_at: int, *, wait: bool) -> 
 
 
 def group_memory(side: Side, sizes: Sizes) -> Numbers:
-    """Groups with one member that has one partition, and has committed it."""
+    """Groups with one member that owns one partition, and has committed its offset."""
     result: Numbers = {}
     with Topic(side) as topic, side.client() as client:
         identifier = topic_id(client, topic)

@@ -1,4 +1,4 @@
-"""load.c, compiled with cc when first wanted, and its runs: one JSON line each."""
+"""load.c, compiled with cc when it is first needed, and its runs: one JSON line each."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """What is measured on one broker, figure by figure: a side and the sizes in, named numbers out.
 
-A measure leaves the broker as it found it, but for its own topic, which it deletes. Units are in the names.
+A measure leaves the broker as it found it, except for its own topic, which it deletes. Units are in the names.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _numbers = itertools.count()
 
 
 class Sizes(NamedTuple):
-    """How much of everything: the figures' own sizes, or a smoke run's."""
+    """The sizes of all measures: the normal ones, or those of a smoke run."""
 
     small_records: int  # of 100 B
     large_records: int  # of 1 KiB
@@ -57,7 +57,7 @@ class Sizes(NamedTuple):
     partitions: int
     segmented: int  # partitions of three segments
     unclean_bytes: int
-    far_bytes: int  # of a log that is fetched from at random, and of a small one
+    far_bytes: int  # of a log that is read at random offsets, and of a small one
     near_bytes: int
     dirty_bytes: int
 
@@ -73,7 +73,7 @@ QUICK = Sizes(
 
 
 class Topic:
-    """A topic for the time of a measure: `with Topic(side) as name`."""
+    """A topic that exists during a measure: `with Topic(side) as name`."""
 
     def __init__(self, side: Side, partitions: int = 1, **configs: str) -> None:
         """Configs by name, with `_` for `.`."""
@@ -110,7 +110,7 @@ def delete_topic(client: RawClient, name: str) -> None:
 
 
 def wait_for_leaders(client: RawClient, name: str, partitions: int) -> None:
-    """Until each partition answers: a leader named in Metadata may still be opening its log."""
+    """Wait until each partition answers: a leader named in Metadata may still be opening its log."""
     parts = [
         ListOffsetsRequest.ListOffsetsPartition(partition_index=index, timestamp=-1)
         for index in range(partitions)
@@ -167,8 +167,8 @@ def client_sequential(side: Side, sizes: Sizes) -> Numbers:
 
 
 def raw_sequential(side: Side, sizes: Sizes) -> Numbers:
-    """One record, acks=all, one at a time on one raw socket: by a client that sleeps until the answer comes, and by one
-    that stays awake, which is told of the broker alone."""
+    """One record with acks=all at a time on one raw socket, by a client that sleeps until the answer comes, and by one
+    that stays awake, which shows the broker's time alone."""
     with Topic(side) as topic:
         frame = frames.produce(topic, 0, frames.batch(1, 100))
         error_at = frames.produce_error_at(topic)
@@ -192,7 +192,7 @@ def pipelined(side: Side, sizes: Sizes) -> Numbers:
 
 
 def flushed(side: Side, sizes: Sizes) -> Numbers:
-    """The same where every record is on the disk before it is acknowledged; and one at a time."""
+    """The same with every record on the disk before it is acknowledged; and one at a time."""
     with Topic(side, flush_messages="1") as topic:
         error_at = frames.produce_error_at(topic)
         frame = frames.produce(topic, 0, frames.batch(1, 100))
@@ -223,7 +223,7 @@ def _pipelined(side: Side, sizes: Sizes, **configs: str) -> Numbers:
 
 
 def _fill(client: RawClient, topic: str) -> list[bytes]:
-    """64 MiB in batches of 64 KiB; fetches of 1 MiB that walk it."""
+    """64 MiB in batches of 64 KiB, and fetches of 1 MiB that read through it."""
     data = frames.batch(64, 1000)
     offsets = []
     for _ in range(FETCH_BATCHES):
@@ -236,7 +236,7 @@ def _fill(client: RawClient, topic: str) -> list[bytes]:
 
 
 def raw_fetch(side: Side, sizes: Sizes) -> Numbers:
-    """1 MiB answers on one raw socket, walking 64 MiB of a log."""
+    """Answers of 1 MiB on one raw socket, reading through 64 MiB of a log."""
     with Topic(side) as topic, side.client() as client:
         walk = _fill(client, topic)
         load = Load(
@@ -256,7 +256,7 @@ def raw_fetch(side: Side, sizes: Sizes) -> Numbers:
 
 
 def producer_beside_fetches(side: Side, sizes: Sizes) -> Numbers:
-    """A small producer, one record at a time, while 20 sockets pull 1 MiB answers."""
+    """A small producer, one record at a time, while 20 sockets fetch 1 MiB answers."""
     with Topic(side) as full, Topic(side) as small, side.client() as client:
         walk = _fill(client, full)
         flood = Load(
@@ -297,7 +297,7 @@ def _median_ms(act: Callable[[RawClient, str], None], client: RawClient, names: 
 
 
 def _connections(side: Side, count: int) -> Numbers:
-    """Opens `count` connections, each answered before the next; then all ask at once; then they idle.
+    """Open `count` connections, one after the other; then all send a request at once; then they are idle.
 
     Opened in one rush they would measure Kafka's listen backlog of 50 and the kernel's SYN retries.
     """

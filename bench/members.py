@@ -1,8 +1,9 @@
-"""Members of groups as bytes on raw sockets: what a client library does to own partitions, without its timers.
+"""Members of groups as bytes on raw sockets: the requests by which a client library gets partitions, without its
+timers.
 
-A member is asked for its `request()`, is told the `answer()`, and says whether it is `settled`. ClassicMember is a
-classic consumer with a range assignor of one topic; ConsumerMember speaks KIP-848. `settle` runs many at once, each
-on a connection of its own, until together they own every partition once.
+The runner sends a member's `request()`, passes it the `answer()`, and asks whether it is `settled`. ClassicMember is a
+classic consumer with a range assignor for one topic; ConsumerMember uses KIP-848. `settle` runs many at once, each on a
+connection of its own, until together they own every partition once.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from pykafkad.messages import (
     SyncGroupResponse,
 )
 
-HEARTBEAT_SECONDS = 0.02  # a real one's is 3 or 5: what is asked is how fast the broker gets there
+HEARTBEAT_SECONDS = 0.02  # a real one's is 3 or 5 s: this measures how fast the broker gets there
 SETTLE_SECONDS = 120
 SESSION_TIMEOUT_MS = 300_000
 VERSIONS = {
@@ -50,7 +51,7 @@ RETRIED = frozenset(
 
 
 class Member(ABC):
-    """One member: `partitions` is what it owns, `generation` of what."""
+    """One member: `partitions` are those it owns, `generation` is its generation or epoch."""
 
     def __init__(self, group: str, topic: str, topic_id: bytes, partition_count: int) -> None:
         self.group = group
@@ -63,7 +64,7 @@ class Member(ABC):
 
     @abstractmethod
     def request(self) -> Any:
-        """The next thing it says."""
+        """The next request to send."""
 
     @abstractmethod
     def answer(self, answer: Any) -> None: ...
@@ -79,7 +80,9 @@ def _prefixed(message: Any, version: int = 0) -> bytes:
 
 
 class ClassicMember(Member):
-    """Joins (twice: the first answer gives it an id), syncs, heartbeats; joins again when a heartbeat says so."""
+    """Joins (twice: the first answer gives it an id), syncs, sends heartbeats; joins again when a heartbeat tells it
+    to.
+    """
 
     def __init__(self, group: str, topic: str, topic_id: bytes, partition_count: int) -> None:
         super().__init__(group, topic, topic_id, partition_count)
@@ -140,7 +143,7 @@ class ClassicMember(Member):
             self._assignments = self._assign([member.member_id for member in answer.members])
 
     def _assign(self, members: list[str]) -> list[Any]:
-        """Range: the first ones get one more where it does not come out even."""
+        """Range: the first members get one partition more if the division leaves a remainder."""
         assignments, at = [], 0
         share, over = divmod(self.partition_count, len(members))
         for number, member_id in enumerate(sorted(members)):
@@ -162,12 +165,12 @@ class ClassicMember(Member):
 
 
 class ConsumerMember(Member):
-    """Heartbeats; what it is told to own it owns at once, and says so."""
+    """Sends heartbeats; takes over at once the partitions that it is assigned, and reports them."""
 
     def __init__(self, group: str, topic: str, topic_id: bytes, partition_count: int) -> None:
         super().__init__(group, topic, topic_id, partition_count)
         self.member_id = str(uuid.uuid4())
-        self._told = True  # the broker knows what it owns
+        self._told = True  # the broker knows that it owns them
 
     def request(self) -> Any:
         request = ConsumerGroupHeartbeatRequest(
@@ -205,7 +208,7 @@ PROTOCOLS: dict[str, type[Member]] = {"classic": ClassicMember, "consumer": Cons
 
 
 def together(members: list[Member]) -> bool:
-    """Every partition is owned once, by members of one generation that know of no other, and each has its share."""
+    """Every partition is owned once, by members of the same latest generation, and each has its share."""
     share = members[0].partition_count // len(members)
     if not all(member.settled and len(member.partitions) >= share for member in members):
         return False
@@ -215,7 +218,7 @@ def together(members: list[Member]) -> bool:
 
 
 class Seat:
-    """A member on its connection: one request under way, the next one when its time has come."""
+    """A member on its connection: one request in flight, the next one when its time has come."""
 
     __slots__ = ("client", "due", "member", "received", "request")
 
@@ -231,7 +234,7 @@ class Seat:
         self.client.send(self.client.frame(self.request, VERSIONS[type(self.request)]))
 
     def hear(self) -> bool:
-        """Takes what has come; True once that is an answer, and the member knows it."""
+        """Receive what has arrived; True once that is an answer, which the member has got."""
         self.received += self.client.socket.recv(1 << 16)
         if len(self.received) < 4 or len(self.received) < 4 + int.from_bytes(self.received[:4], "big"):
             return False
@@ -246,7 +249,7 @@ class Seat:
 
 
 def settle(seats: list[Seat]) -> float:
-    """Seconds until all members own all partitions; each says the next thing when it was answered."""
+    """Seconds until all members own all partitions; each sends its next request when it has got an answer."""
     members = [seat.member for seat in seats]
     began = time.monotonic()
     with selectors.DefaultSelector() as selector:
@@ -269,7 +272,7 @@ def settle(seats: list[Seat]) -> float:
 
 
 def join(client: RawClient, member: Member) -> None:
-    """One member alone, on a connection that it may share, until it owns what it is given."""
+    """One member alone joins, on a connection that it may share, until it owns its partitions."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while not member.settled:
         if time.monotonic() > deadline:

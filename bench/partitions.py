@@ -1,8 +1,7 @@
 """Many partitions: created, described, and the broker started again with them.
 
-A broker of its own for each, of the side's kind, so that the others' figures know nothing of it. Times end when
-every partition answers, not when the first Metadata does. Kafka stops in order, since a start after a kill would be
-a recovery.
+Each side gets a broker of its own, so that other measurements are not affected. Times end when every partition answers,
+not when the first Metadata does. Kafka is stopped in order, since a start after a kill would be a recovery.
 """
 
 from __future__ import annotations
@@ -89,7 +88,7 @@ def wait_until_served(client: RawClient, names: list[str], partitions: int) -> N
 
 
 def describe(client: RawClient, partitions: int) -> float:
-    """Everything in one Metadata request; the answer is only received, since decoding it costs as much for both."""
+    """Everything in one Metadata request; the answer is only received, since decoding it costs the same for both."""
     client.send(client.frame(MetadataRequest(topics=None), METADATA_VERSION))
     began = time.perf_counter()
     answer = client.receive()

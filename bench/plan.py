@@ -1,4 +1,4 @@
-"""Rounds: each measure on one broker and then the other, in turns, so that a noisy minute troubles both."""
+"""Rounds: each measure on one broker and then the other, in turns, so that other load on the machine affects both."""
 
 from __future__ import annotations
 

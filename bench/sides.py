@@ -1,8 +1,8 @@
 """The two brokers as processes: start, stop, ports, CPU seconds and resident memory.
 
-Both are started the same way (a port given, polled from outside until a Metadata answer names a broker),
-with the configs each ships with. CPU is the kernel's account of the whole process, threads that are gone
-included: what utime + stime of /proc/PID/stat say, read in nanoseconds instead of ticks.
+Both are started the same way (a given port, polled from outside until a Metadata answer names a broker), each with its
+own default configs. CPU is the kernel's account of the whole process, ended threads included: utime + stime of
+/proc/PID/stat, read in nanoseconds instead of ticks.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ ANSWER_SECONDS = 60
 POLL_SECONDS = 0.002
 STOP_SECONDS = 60
 METADATA_VERSION = 12
-OVERRIDES = ["--override", "group.initial.rebalance.delay.ms=0"]  # as the reference has it
+OVERRIDES = ["--override", "group.initial.rebalance.delay.ms=0"]  # like the reference's
 
 
 def cpu_seconds(pid: int) -> float:
@@ -59,13 +59,13 @@ class Side(ABC):
 
     @abstractmethod
     def kill(self) -> None:
-        """As a power cut for the process: the next start has everything to recover."""
+        """As in a power failure of the process: the next start has to recover everything."""
 
     @abstractmethod
     def remove(self) -> None: ...
 
     def start(self) -> float:
-        """Starts it; seconds from the start of the process to the first Metadata answered."""
+        """Start it; returns the seconds from the start of the process to the first answer to Metadata."""
         began = time.perf_counter()
         self.spawn()
         deadline = time.monotonic() + ANSWER_SECONDS
@@ -111,7 +111,7 @@ class Kafka(Side):
         self.pid = self.broker.pid
 
     def stop(self) -> None:
-        self.broker.kill()  # its files are thrown away
+        self.broker.kill()  # its files are deleted
 
     def kill(self) -> None:
         self.broker.kill()

@@ -1,8 +1,7 @@
-"""Logs that are there already: starts with many segments, starts after a crash, fetches from far within a log.
+"""Existing logs: starts with many segments, starts after a crash, fetches at offsets far into a log.
 
-A broker of its own for each, of the side's kind. A start ends when every partition answers, not with the first
-Metadata. What is read was written just before, so it lies in the page cache: what is compared is what a broker does
-with it, not the disk.
+Each side gets a broker of its own. A start ends when every partition answers, not with the first Metadata. What is read
+was written just before, so it is in the page cache: this compares what a broker does with it, not the disk.
 """
 
 from __future__ import annotations
@@ -53,7 +52,7 @@ def rounds_of(sizes: Sizes) -> int:
 
 
 def served(broker: Side, partitions: int) -> float:
-    """Start it; seconds until every partition of the topic is served."""
+    """Start it; returns the seconds until every partition of the topic is served."""
     began = time.perf_counter()
     broker.start()
     with patient(broker) as client:
@@ -70,7 +69,7 @@ def many_segments(side: Side, sizes: Sizes) -> Numbers:
             wait_until_served(client, [TOPIC], count)
             now_ms = int(time.time() * 1000)
             for number in range(SEGMENTS):
-                # A batch that is so much younger than the segment's first goes into another one.
+                # A batch that is so much later than the segment's first one begins another segment.
                 stamp_ms = now_ms - (SEGMENTS - number) * 2 * SEGMENT_MS
                 data = bytes(records.build([(b"key", b"value", [], stamp_ms)]))
                 produce(client, [(partition, data) for partition in range(count)])
@@ -86,7 +85,7 @@ def many_segments(side: Side, sizes: Sizes) -> Numbers:
 
 
 def after_a_crash(side: Side, sizes: Sizes) -> Numbers:
-    """kill -9 with a long log in one segment, of which nothing is known to be on the disk: all of it is checked."""
+    """kill -9 with a long log in one segment, none of which is known to be on the disk: all of it is checked."""
     with broker_of(side, log_segment_bytes=ONE_SEGMENT) as broker:
         with patient(broker) as client:
             create_topic(client, TOPIC)
@@ -100,7 +99,7 @@ def after_a_crash(side: Side, sizes: Sizes) -> Numbers:
 
 
 def far_fetches(side: Side, sizes: Sizes) -> Numbers:
-    """One socket fetching 16 KiB from offsets at random, of a long log and of a short one."""
+    """One socket that fetches 16 KiB at random offsets, of a long log and of a short one."""
     with broker_of(side) as broker, patient(broker) as client:
         ends = {}
         for name, size in (("far", sizes.far_bytes), ("near", sizes.near_bytes)):
@@ -129,7 +128,7 @@ def random_fetches(broker: Side, topic: str, end: int, sizes: Sizes) -> float:
 
 
 def fill(client: RawClient, topic: str, size: int) -> int:
-    """That many bytes in batches of 16 KiB; the offset after the last."""
+    """Write that many bytes in batches of 16 KiB; returns the offset after the last one."""
     data = frames.batch(BATCH_RECORDS, RECORD_BYTES)
     count = -(-size // len(data))
     produce(client, [(0, data)] * count, topic)
@@ -137,7 +136,7 @@ def fill(client: RawClient, topic: str, size: int) -> int:
 
 
 def produce(client: RawClient, batches: list[tuple[int, bytes]], topic: str = TOPIC) -> None:
-    """Each to its partition, many in flight; the answers are looked at for errors alone."""
+    """Send each to its partition, many in flight; only errors in the answers are looked at."""
     error_at = frames.produce_error_at(topic)
     waiting = 0
     for partition, data in batches:

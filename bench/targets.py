@@ -1,6 +1,6 @@
-"""The rows of the table: which number of which measure, how its rounds become one, what is wanted of it.
+"""The rows of the table: which number of which measure, how its rounds are combined, and its target.
 
-Throughput and CPU take the best round of each broker (noise only ever adds), latencies the median round.
+Throughput and CPU take the best round of each broker (other load can only make them worse), latencies the median round.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ HIGH: Reduce = max
 MIDDLE: Reduce = statistics.median
 LAST: Reduce = lambda values: values[-1]  # noqa: E731
 MIB = 1 << 20
-DEDUPE_MIB = 128 + 16  # log.cleaner.dedupe.buffer.size, and what the cleaner reads and writes by
+DEDUPE_MIB = 128 + 16  # log.cleaner.dedupe.buffer.size, and the size of the cleaner's reads and writes
 
 
 class Target(NamedTuple):
@@ -47,7 +47,7 @@ class Row(NamedTuple):
 
 
 class Work(NamedTuple):
-    """A measure with its rounds: warm-ups are run and thrown away (a JVM gets fast only by working)."""
+    """A measure with its rounds: warm-ups are run and discarded (a JVM becomes fast only by working)."""
 
     name: str
     measure: Measure
@@ -55,7 +55,7 @@ class Work(NamedTuple):
     warmups: int = 0
 
 
-START_ROUNDS = 3  # besides the first start of the brokers that do the work
+START_ROUNDS = 3  # in addition to the first start of the brokers that do the work
 
 WORKS = [
     Work("idle", measures.idle_memory, 1),
@@ -141,6 +141,8 @@ ROWS = [
     Row("  to that of 40 MiB", "x", "random", "ratio", MIDDLE, 1, ours_at_most(1.2)),
     Row("log cleaner, 1 GiB of 1 KiB records", "MB/s", "cleaning", "rate", HIGH, 1, at_least(1)),
     Row("  broker CPU a GB", "s", "cleaning", "cpu_per_gb", LOW),
+    Row("  produce beside it: p50", "us", "cleaning", "beside_p50_us", MIDDLE),
+    Row("  p90", "us", "cleaning", "beside_p90_us", MIDDLE),
     Row("  memory meanwhile", "MiB", "cleaning", "bytes", LOW, 1 / MIB, ours_at_most(DEDUPE_MIB)),
     Row("few connections, opened and answered in turn", "s", "few", "open_seconds", LOW),
     Row("few connections, all asking at once", "s", "few", "ask_seconds", LOW),

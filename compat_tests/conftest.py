@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 LOG_LINES_SHOWN = 40
-_running: list[Any] = []  # the broker whose log a failure shows
+_running: list[Any] = []  # the broker whose log is shown with a failure
 
 
 def _chosen(config: Mapping[str, str]) -> Any:
@@ -31,7 +31,8 @@ def _chosen(config: Mapping[str, str]) -> Any:
 
 @contextmanager
 def running_broker(config: Mapping[str, str]) -> Iterator[Any]:
-    """The broker that the environment chooses: bootstrap_servers, stop(), kill(), start(). A failure shows its log."""
+    """The broker that the environment chooses: bootstrap_servers, stop(), kill(), start(). Its log is shown with a
+    failure."""
     with _chosen(config) as broker:
         _running.append(broker)
         try:

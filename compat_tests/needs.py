@@ -1,4 +1,6 @@
-"""What compat tests need of the machine beyond Python packages: programs, and what Maven, Go and npm bring and build."""
+"""What compat tests need of the machine besides Python packages: programs, and what Maven, Go and npm download and
+build.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ BUILD_TIMEOUT_S = 900
 
 
 def program(name: str) -> str:
-    """Where it is; the test is skipped where it is not."""
+    """The program's path; without it the test is skipped."""
     if (found := shutil.which(name, path=PATH)) is None:
         pytest.skip(f"no {name} here; to have it: {HOW_TO_GET[name]}")
     return found
@@ -46,7 +48,7 @@ def alone(project: str) -> Iterator[None]:
 
 
 def jars(project: str) -> Path:
-    """The directory with the jars that PROJECT/pom.xml names; Maven brings them the first time."""
+    """The directory with the jars that PROJECT/pom.xml names; Maven downloads them the first time."""
     program("java")
     target = HERE / project / "target"
     brought = target / "brought"
@@ -101,7 +103,7 @@ def classes(project: str) -> str:
 
 
 def go_program() -> Path:
-    """The program that compat_tests/go is; Go brings the modules that go.sum names the first time."""
+    """The program in compat_tests/go; Go downloads the modules of go.sum the first time."""
     project = HERE / "go"
     made = project / "target" / "members"
     with alone("go"):
@@ -111,7 +113,7 @@ def go_program() -> Path:
 
 
 def node_project() -> Path:
-    """The directory compat_tests/node with the packages that its lock file names; nothing of theirs is run to install."""
+    """The directory compat_tests/node with the packages of its lock file; none of their install scripts is run."""
     project = HERE / "node"
     with alone("node"):
         if is_older(project / "node_modules" / ".package-lock.json", [project / "package-lock.json"]):

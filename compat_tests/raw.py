@@ -1,7 +1,7 @@
 """A raw client: whole frames over one blocking socket, encoded and decoded with pykafkad.messages.
 
-Owns: the socket and the correlation ids. It does nothing of its own accord (no metadata, no retries), so that
-what a broker is asked is exactly what a test or the bench says.
+Owns: the socket and the correlation ids. It sends nothing by itself (no metadata, no retries), so the broker gets
+exactly the requests of a test or of the bench.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ def response_class(request: Any) -> Any:
 
 
 def decode_answer(request: Any, version: int, frame: bytes) -> Any:
-    """The answer in a frame (without its size): the header is skipped, its tags too."""
+    """The answer in a frame (without its size), without the header and its tagged fields."""
     response = response_class(request)
     at = 4
     if request.api_key == API_VERSIONS:
-        if frame[4:6] == b"\x00\x23":  # UNSUPPORTED_VERSION is said in v0, whatever was asked
+        if frame[4:6] == b"\x00\x23":  # UNSUPPORTED_VERSION is answered in version 0, whatever was asked
             version = 0
     elif version >= response.flexible_since:
         if frame[4] != 0:
@@ -50,7 +50,9 @@ class RawClient:
     def frame(self, request: Any, version: int) -> bytes:
         """The request as it would be sent next, size included; takes a correlation id."""
         self.correlation_id += 1
-        return bytes(wire.request(request, version, self.correlation_id, self.client_id))
+        data = wire.request(request, version, self.correlation_id, self.client_id)
+        assert isinstance(data, bytes)  # a list only where there are ranges of files
+        return data
 
     def send(self, data: bytes) -> None:
         try:

@@ -14,7 +14,7 @@ is a CleanerError, what is wrong with a disk an OSError. KIP-98 (transactions), 
 
 from libc.errno cimport errno
 from libc.stddef cimport size_t
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.string cimport memset
 
 import os

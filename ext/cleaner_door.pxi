@@ -140,6 +140,7 @@ cdef extern from "cleaner_pass.h" nogil:
     void filter_begin_old(filter_pass *filter)
     int filter_keeps_old(filter_pass *filter, int64_t offset, const uint8_t *key, int32_t key_size, int has_value,
                          int keep_deletes)
+    int filter_ends(const filter_pass *filter)
     int filter_build_old(filter_pass *filter, int64_t base_offset, int64_t base_timestamp, int append_time, int codec)
     int filter_end_old(filter_pass *filter)
     void put_record(byte_sink *sink, const record_view *record, int64_t timestamp_delta, int32_t offset_delta)

@@ -57,16 +57,21 @@ cdef int build_legacy(filter_pass *filter, list kept) except -1:
     filter.verdict.kept = len(kept)
     filter.verdict.highest_offset = kept[len(kept) - 1].offset
     filter.verdict.highest_time = outer.timestamp if outer.is_append_time else max(found.timestamp for found in kept)
-    if any(message.value is None for message in kept):
+    if any(message.value is None for message in kept) and filter_ends(filter):
         filter.verdict.horizon = filter.now_ms + filter.delete_retention_ms
     base_timestamp = filter.verdict.horizon if filter.verdict.horizon >= 0 else first.timestamp
     for message in kept:
-        put_legacy(&filter.packed, message.key, message.value, message.timestamp - base_timestamp,
+        put_legacy(&filter.packed, message.key, message.value, apart(message.timestamp, base_timestamp),
                    message.offset - first.offset)
     cdef int status = filter_build_old(filter, first.offset, base_timestamp, outer.is_append_time, outer.codec)
     if status == CLEANER_PACK:
         status = pack(filter)
     return status
+
+
+cdef int64_t apart(int64_t timestamp, int64_t base_timestamp) noexcept:
+    """As Java's longs."""
+    return <int64_t>(<uint64_t>timestamp - <uint64_t>base_timestamp)
 
 
 cdef int put_legacy(byte_sink *sink, key, value, int64_t timestamp_delta, int32_t offset_delta) except -1:

@@ -1,31 +1,41 @@
 """The loop: readiness, receiving, framing, ordered answers, gathered sends, file ranges, accepting, timers.
 
 One pass: wait (the control set, with listeners, watches and posts, is asked first) -> receive from all ready sockets without
-the GIL -> posts, watches, timers, `call_soon` -> `on_frame` for each frame -> `on_pass_end` (the appends of the pass are
+the GIL -> posts, watches, timers, `call_soon` -> the protocol's `on_frame` for each frame -> `on_pass_end` (the appends of the pass are
 written) -> each connection's answers with one send -> file ranges from the write queue, a budget of bytes a pass.
 
 Invariants:
 - All state belongs to the thread that runs the loop; only `post` and `stop` may be called from others.
+- Requests of a connection are done one after the other: while one waits for its answer, the next is not begun (only
+  what a Produce appends is there at the end of the pass, and another Produce may be begun before).
 - Answers leave a connection in the order of its requests, whenever each becomes known.
 - The bytes of a frame are valid and writable until the end of its pass. They are never changed later where somebody
   still holds them: a buffer with an owner besides the reactor is not received into again.
 - Everything that waits has a bound: ANSWERS_MAX and ANSWER_BYTES_MAX a connection (beyond them no frame of it is
-  handled and nothing more is read from it), EVENTS_PER_PASS, ACCEPTS_PER_PASS, RECEIVE_*_BYTES, GATHER_*,
-  WRITE_QUEUE_PASS_BYTES. A frame's memory grows with the bytes received.
+  handled and nothing more is read from it), ALL_ANSWERS_BYTES_MAX all of them together, EVENTS_PER_PASS,
+  ACCEPTS_PER_PASS, RECEIVE_*_BYTES, GATHER_*, WRITE_QUEUE_PASS_BYTES. A frame's memory grows with the bytes received,
+  that of all of them has a bound (FrameRoom).
 - The loop does not wait for a disk to send a file: where pages are missing from memory, a thread reads WARM_BYTES first.
 - An end of stream ends the connection after the answers to what came before it, as in Kafka, which does not read
   while a request is under way. An error, or a frame that cannot be, does likewise and leaves all others alone.
 
-Files: reactor_connection.pxi (connections, tickets), reactor_watch.pxi (timers, watches, listeners), reactor_loop.pxi
-(the reactor); ext/c/reactor_*.c (framing, sending, timer heap).
+- What a frame is and how bytes travel is said for each listener, or connection, by its protocol and its transport. All of
+  the above holds whatever these are.
+
+Files: reactor_protocol.pxi (protocols), reactor_connection.pxi (connections, tickets), reactor_room.pxi (memory of unfinished
+frames), reactor_watch.pxi (timers, watches, listeners), reactor_holds.pxi (how long callbacks hold the loop), reactor_loop.pxi
+(the reactor); ext/c/reactor_*.c (framing, transports, sending, timer heap).
 """
 
+cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_New
 from cpython.ref cimport Py_DECREF, Py_INCREF, Py_REFCNT, PyObject
-from libc.errno cimport EAGAIN, ECONNABORTED, ECONNRESET, EINTR, EPIPE, errno
-from libc.stdint cimport int64_t, intptr_t, uint8_t, uint32_t, uint64_t
+from libc.errno cimport EAGAIN, ECONNABORTED, ECONNRESET, EINTR, EMFILE, EPIPE, errno
+from libc.limits cimport INT_MAX
+from libc.stdint cimport INT64_MAX, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy
 
@@ -36,25 +46,43 @@ from os import strerror
 
 cdef extern from "reactor_frames.h" nogil:
     enum:
-        FRAME_HEAD_BYTES
+        FRAME_START_MAX_BYTES
         RECEIVE_CHUNK_BYTES
         SLAB_BYTES
         EVENTS_PER_PASS
+        READY_PER_PASS
         SLABS_MAX
     cdef enum frame_status:
         FRAME_WHOLE
         FRAME_PARTIAL
         FRAME_NEGATIVE
         FRAME_TOO_LARGE
-    frame_status frame_next(const uint8_t*, size_t, uint32_t, uint32_t*)
-    const char* frame_guess(uint32_t)
+        FRAME_REFUSED
+    cdef struct frame_view:
+        uint32_t start
+        uint32_t end
+        bint appends
+        const char* why
+    ctypedef frame_status (*framing_function "framing")(const uint8_t*, size_t, uint32_t, frame_view*)
+    frame_status kafka_request(const uint8_t*, size_t, uint32_t, frame_view*)
+    frame_status kafka_answer(const uint8_t*, size_t, uint32_t, frame_view*)
+    cdef struct frame_memory:
+        int64_t most
+        int64_t used
+    int64_t frame_memory_used(const frame_memory*)
+    void frame_memory_give_back(frame_memory*, int64_t)
     cdef struct inbox:
         uint8_t* bytes
         uint32_t have
         uint32_t capacity
         uint32_t wanted
-    int inbox_keep(inbox*, const uint8_t*, uint32_t)
+        bint favoured
+        frame_memory* memory
+    int inbox_keep(inbox*, const uint8_t*, uint32_t, uint32_t)
     void inbox_clear(inbox*)
+    uint8_t* inbox_take(inbox*)
+    bint inbox_has_room(const inbox*)
+    void inbox_favour(inbox*)
     cdef struct slabs:
         uint8_t* bytes[SLABS_MAX]
         uint32_t used[SLABS_MAX]
@@ -63,8 +91,10 @@ cdef extern from "reactor_frames.h" nogil:
         RECEIVED_NOTHING
         RECEIVED_CHUNK
         RECEIVED_FRAME
+        RECEIVED_NO_ROOM
         RECEIVED_END
         RECEIVED_ERROR
+        RECEIVED_ATTENDED
     cdef struct receipt:
         receive_status status
         int error
@@ -72,15 +102,14 @@ cdef extern from "reactor_frames.h" nogil:
         uint32_t start
         uint32_t end
         uint32_t received
-    ctypedef ssize_t (*read_function)(intptr_t, void*, size_t)
-    void receive(inbox*, slabs*, read_function, intptr_t, receipt*)
+    ctypedef ssize_t (*read_function)(void*, void*, size_t)
+    void receive(inbox*, slabs*, read_function, void*, receipt*)
 
 cdef extern from "reactor_socket.h" nogil:
-    ssize_t read_socket(intptr_t, void*, size_t)
     cdef struct memory_source:
         const uint8_t* bytes
         size_t left
-    ssize_t read_memory(intptr_t, void*, size_t)
+    ssize_t read_memory(void*, void*, size_t)
     enum:
         INET6_ADDRSTRLEN
     cdef struct sockaddr_in6:
@@ -88,6 +117,16 @@ cdef extern from "reactor_socket.h" nogil:
     int address_text(const sockaddr_in6*, char*)
     void peer_address(int, sockaddr_in6*)
     int64_t c_monotonic_us "monotonic_us"()
+    int64_t thread_cpu_us()
+
+cdef extern from "reactor_transport.h" nogil:
+    ctypedef struct transport_table "struct transport":
+        int (*open)(const transport_table*, peer*)
+        read_function receive
+        bint (*finish)(peer*)
+        void (*close)(peer*)
+        const char* (*trouble)(const peer*)
+    const transport_table plain_transport
 
 cdef extern from "reactor_send.h" nogil:
     enum:
@@ -124,6 +163,11 @@ cdef extern from "reactor_send.h" nogil:
         int fd
         uint32_t interest
         void* owner
+        const transport_table* transport
+        void* session
+        uint32_t wants
+        uint32_t bars
+        bint ready
         inbox inbox
         out_queue out
         out_status status
@@ -151,6 +195,7 @@ cdef extern from "reactor_wait.h" nogil:
         peer* favourite
         bint heard
     int wait_for_events(patience*, int, epoll_event*, int, slabs*, receipt*)
+    void serve_event(peer*, uint32_t, slabs*, receipt*)
 
 cdef extern from "reactor_timers.h" nogil:
     cdef struct timer:
@@ -192,39 +237,55 @@ cdef extern from "<sys/socket.h>" nogil:
 
 cdef extern from "<unistd.h>" nogil:
     int close_fd "close"(int)
+    int dup_fd "dup"(int)
 
 # Answers of one connection that are not wholly sent, and the bytes of those in memory: at either bound its next frame
 # waits, and nothing more is read from it until half of them have left.
 ANSWERS_MAX = 128
 ANSWER_BYTES_MAX = 1024 * 1024
+# Bytes of answers that all connections together have not taken: beyond, the one that keeps the most is closed.
+ALL_ANSWERS_BYTES_MAX = 256 * 1024 * 1024
 # New connections taken from one listener in one pass.
 ACCEPTS_PER_PASS = 64
 # How long a listener rests when the process or the system has no descriptor left for a connection, and how often at
 # most that is said.
 ACCEPT_REST_MS = 100
 ACCEPT_REPORT_MS = 60_000
+# No timer waits longer.
+FOREVER_MS = 100 * 365 * 24 * 60 * 60 * 1000
 MAX_FRAME_BYTES = 104857600
+# What unfinished frames of all connections may take together, where nobody says otherwise; one more may go on beyond it.
+UNFINISHED_BYTES_MAX = 256 * 1024 * 1024
 # A slab that this many passes did not need is given back.
 SLAB_KEEP_PASSES = 64
 cdef Py_ssize_t answers_max = ANSWERS_MAX
 cdef int64_t answer_bytes_max = ANSWER_BYTES_MAX
+cdef int64_t all_answers_bytes_max = ALL_ANSWERS_BYTES_MAX
 cdef int accepts_per_pass = ACCEPTS_PER_PASS
+cdef double forever_ms = FOREVER_MS
 cdef enum:
     CONTROL_EVENTS = 32
+    SLEEP_MAX_MS = 1 << 30  # in one go
 
 
 cdef class Reactor
 cdef class Connection
+cdef class FrameMemory
+cdef class FrameRoom
 
 
+@cython.no_gc
 cdef class Buffer:
     """Received bytes: a slab, or the one large frame that was too big for it. Freed with its last reference."""
     cdef uint8_t* bytes
     cdef Py_ssize_t size
     cdef bint is_slab
+    cdef FrameMemory memory  # of a large frame: what it takes is given back with it
 
     def __dealloc__(self):
         free(self.bytes)
+        if self.memory is not None:
+            frame_memory_give_back(&self.memory.bytes, self.size)
 
     def __len__(self):
         return self.size
@@ -246,16 +307,9 @@ cdef tuple address_of(const sockaddr_in6* address):
     return (<bytes>text).decode("ascii"), port
 
 
-cdef str frame_trouble(frame_status status, uint32_t length, max_frame_bytes):
-    """Why no frame of that length can be, for the log."""
-    cdef const char* guess = frame_guess(length)
-    if guess != NULL:
-        return f"{guess.decode()} on a port that speaks the Kafka protocol in plain text"
-    if status == FRAME_NEGATIVE:
-        return f"Invalid receive (size = {<int64_t>length - (1 << 32)})"
-    return f"Invalid receive (size = {length} larger than {max_frame_bytes})"
-
-
+include "reactor_protocol.pxi"
+include "reactor_holds.pxi"
+include "reactor_room.pxi"
 include "reactor_connection.pxi"
 include "reactor_watch.pxi"
 include "reactor_loop.pxi"

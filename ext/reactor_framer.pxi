@@ -3,7 +3,7 @@ class FrameError(ValueError):
 
 
 cdef class Framer:
-    """The framing of a connection fed from memory instead of a socket: the same receive(), the same frame_next()."""
+    """The framing of a connection fed from memory instead of a socket: the same receive(), the same kafka_request()."""
     cdef inbox inbox
     cdef slabs slabs
     cdef uint32_t max_frame_bytes
@@ -29,7 +29,7 @@ cdef class Framer:
         source.left = data.shape[0]
         while source.left:
             self.slabs.current = self.slabs.used[0] = 0
-            receive(&self.inbox, &self.slabs, read_memory, <intptr_t>&source, &result)
+            receive(&self.inbox, &self.slabs, read_memory, &source, &result)
             if result.status == RECEIVED_CHUNK:
                 self.walk(self.slabs.bytes[0], result.end, frames)
             elif result.status == RECEIVED_FRAME:
@@ -40,17 +40,17 @@ cdef class Framer:
         return frames
 
     cdef int walk(self, uint8_t* bytes, uint32_t end, list frames) except -1:
-        cdef uint32_t at = 0, length = 0
+        cdef uint32_t at = 0
+        cdef frame_view view
         cdef frame_status status
         while True:
-            status = frame_next(bytes + at, end - at, self.max_frame_bytes, &length)
+            status = kafka_request(bytes + at, end - at, self.max_frame_bytes, &view)
             if status != FRAME_WHOLE:
                 break
-            at += FRAME_HEAD_BYTES
-            frames.append(bytes[at : at + length])
-            at += length
+            frames.append(bytes[at + view.start : at + view.end])
+            at += view.end
         if status != FRAME_PARTIAL:
-            raise FrameError(frame_trouble(status, length, self.max_frame_bytes))
-        if at < end and inbox_keep(&self.inbox, bytes + at, end - at) < 0:
+            raise FrameError(frame_trouble(status, &view, self.max_frame_bytes))
+        if at < end and inbox_keep(&self.inbox, bytes + at, end - at, view.end) < 0:
             raise MemoryError
         return 0

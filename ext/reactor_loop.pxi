@@ -1,10 +1,12 @@
 # The loop itself.
 
 cdef class Reactor:
-    cdef readonly object on_frame, on_pass_end, on_close, on_error, clock
+    cdef readonly Protocol protocol  # of whoever names none
+    cdef readonly object on_pass_end, on_close, on_error, clock
     cdef readonly set connections, watches
+    cdef readonly Holds holds
     cdef readonly int64_t now_ms, passes, frames, received_bytes, sent_bytes, cold_reads
-    cdef uint32_t max_frame
+    cdef int64_t answer_bytes  # of all connections, not yet taken
     cdef int data_epoll, control_epoll
     cdef patience patience
     cdef epoll_event events[EVENTS_PER_PASS]
@@ -16,24 +18,29 @@ cdef class Reactor:
     cdef list slab_owners
     cdef bint slab_owned[SLABS_MAX]  # its Buffer frees it
     cdef write_queue writing
-    cdef out_room* room
+    cdef out_room* gathering
+    cdef FrameRoom room
     cdef timers timers
     cdef Wake wake
     cdef bint woken, stopping
+    cdef bint some_ready  # not len(ready), which each pass would ask for
     cdef object posts, cold
-    cdef list soon, dirty, resuming, grave
+    cdef list soon, dirty, resuming, ready, grave
+    cdef public int descriptors_max  # from here on they are kept for others than connections
 
     def __cinit__(self):
         self.data_epoll = self.control_epoll = -1
 
     def __init__(self, on_frame, on_pass_end=None, on_close=None, *, max_frame_bytes=MAX_FRAME_BYTES, clock=None,
-                 on_error=None):
-        self.on_frame = on_frame
+                 on_error=None, on_hold=None, max_unfinished_bytes=UNFINISHED_BYTES_MAX):
+        self.protocol = Protocol(on_frame, max_frame_bytes=max_frame_bytes)
         self.on_pass_end = on_pass_end
         self.on_close = on_close
         self.on_error = on_error
         self.clock = clock
-        self.max_frame = max_frame_bytes
+        self.holds = Holds.__new__(Holds)
+        self.holds.on_hold = on_hold
+        self.room = FrameRoom(max_unfinished_bytes, max_frame_bytes)
         self.connections = set()
         self.watches = set()
         self.slab_owners = [None] * SLABS_MAX
@@ -41,9 +48,11 @@ cdef class Reactor:
         self.soon = []
         self.dirty = []
         self.resuming = []
+        self.ready = []
         self.grave = []
-        self.room = <out_room*>calloc(1, sizeof(out_room))
+        self.gathering = <out_room*>calloc(1, sizeof(out_room))
         self.slabs_wanted = 1
+        self.descriptors_max = INT_MAX
         self.set_up()
         self.now_ms = self.monotonic_ms()
 
@@ -52,7 +61,7 @@ cdef class Reactor:
         cdef int wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)
         self.data_epoll = epoll_create1(EPOLL_CLOEXEC)
         self.control_epoll = epoll_create1(EPOLL_CLOEXEC)
-        if self.room == NULL or wake_fd < 0 or self.data_epoll < 0 or self.control_epoll < 0:
+        if self.gathering == NULL or wake_fd < 0 or self.data_epoll < 0 or self.control_epoll < 0:
             raise OSError(errno, strerror(errno))
         event.events = EPOLLIN
         event.data.ptr = NULL  # the control set as one member of the data set, so that one wait serves both
@@ -65,7 +74,7 @@ cdef class Reactor:
     def __dealloc__(self):
         cdef int i
         free(self.timers.items)  # empty: a timer holds a reference to the reactor
-        free(self.room)
+        free(self.gathering)
         for i in range(SLABS_MAX):
             if not self.slab_owned[i]:
                 free(self.slabs.bytes[i])
@@ -74,22 +83,41 @@ cdef class Reactor:
         if self.control_epoll >= 0:
             close_fd(self.control_epoll)
 
+    @property
+    def unfinished(self):
+        """Connections that have a frame that is not whole and may go on with it, the one least recently fed first."""
+        return self.room.unfinished
+
+    @property
+    def unfinished_bytes(self):
+        """The memory of frames that are not whole, and of large ones that are not yet done with."""
+        return self.room.used
+
+    @property
+    def crowded(self):
+        """Some frames wait for memory."""
+        return bool(self.room.waiting)
+
     # ---- what others ask for
 
-    def listen(self, sock, on_accept):
+    def listen(self, sock, on_accept, *, Protocol protocol=None, transport=None):
+        """None: the reactor's own protocol, and plain bytes."""
         cdef Listener listener = Listener.__new__(Listener)
         sock.setblocking(False)
         listener.sock = sock
+        listener.protocol = self.expect(protocol, transport)
+        listener.transport = transport
         listener.start(self, sock.fileno(), on_accept, EPOLLIN)
         return listener
 
-    def adopt(self, sock):
+    def adopt(self, sock, *, Protocol protocol=None, transport=None):
         """Makes a connected socket a connection, and takes its descriptor over."""
         cdef Connection connection = Connection.__new__(Connection)
+        protocol = self.expect(protocol, transport)
         sock.setblocking(False)
         peer_address(sock.fileno(), &connection.io.address)
-        self.open(connection, sock.detach())
-        self.admit(connection)
+        self.open(connection, sock.detach(), protocol)
+        self.admit(connection, transport)
         return connection
 
     def watch(self, int fd, callback, *, write=False):
@@ -102,7 +130,7 @@ cdef class Reactor:
         timer.reactor = self
         timer.callback = callback
         timer.arguments = arguments
-        timer.entry.deadline_us = self.monotonic_us() + <int64_t>(delay_ms * 1000)
+        timer.entry.deadline_us = self.monotonic_us() + waited_us(delay_ms)
         if timers_add(&self.timers, &timer.entry) < 0:
             raise MemoryError
         Py_INCREF(timer)
@@ -132,7 +160,7 @@ cdef class Reactor:
 
     def drain(self, deadline_ms):
         """After run(): accepts and reads no more, finishes what is under way, then closes every connection."""
-        cdef int64_t end_us = self.monotonic_us() + <int64_t>deadline_ms * 1000
+        cdef int64_t end_us = self.monotonic_us() + waited_us(deadline_ms)
         for watch in list(self.watches):
             if isinstance(watch, Listener):
                 watch.close()
@@ -140,7 +168,7 @@ cdef class Reactor:
             connection.finish("the broker stops")
         self.one_pass(0)
         while self.connections and self.monotonic_us() < end_us:
-            self.one_pass(<int>((end_us - self.monotonic_us()) // 1000) + 1)
+            self.one_pass(<int>min((end_us - self.monotonic_us()) // 1000 + 1, <int64_t>SLEEP_MAX_MS))
         for connection in list(self.connections):
             connection.close("the broker stops")
         self.grave.clear()
@@ -173,6 +201,7 @@ cdef class Reactor:
         PyErr_CheckSignals()
         self.passes += 1
         self.now_ms = self.monotonic_ms()
+        self.holds.begin()
         if control:
             self.run_control()
         self.run_timers()
@@ -182,17 +211,24 @@ cdef class Reactor:
             io = <peer*>self.events[i].data.ptr
             if io != NULL and io.fd >= 0:
                 (<Connection>io.owner).event(self.events[i].events, &self.receipts[i])
+        if self.some_ready:
+            self.receive_ready()
         self.end_pass()
+        self.holds.end("on_pass_end", self.on_pass_end, ())
         self.flush()
+        if self.answer_bytes > all_answers_bytes_max:
+            self.relieve()
         if self.writing.first != NULL:
             self.write_files()
             self.flush()
         self.grave.clear()
+        if self.room.waiting:
+            self.room.let_on()
         return 0
 
     cdef int allowed_wait(self, int timeout_ms) except? -2:
         cdef int64_t left_us
-        if self.soon or self.dirty or self.resuming or self.writing.first != NULL:
+        if self.soon or self.dirty or self.resuming or self.some_ready or self.writing.first != NULL:
             return 0
         if self.timers.count:
             left_us = self.timers.items[0].deadline_us - self.monotonic_us()
@@ -200,7 +236,7 @@ cdef class Reactor:
                 return 0
             left_us = (left_us + 999) // 1000
             if timeout_ms < 0 or left_us < timeout_ms:
-                return <int>min(left_us, 1 << 30)
+                return <int>min(left_us, <int64_t>SLEEP_MAX_MS)
         return timeout_ms
 
     cdef bint receive_all(self, int count) noexcept nogil:
@@ -212,15 +248,29 @@ cdef class Reactor:
             io = <peer*>self.events[i].data.ptr
             if io == NULL:
                 control = True
-            elif io.reading and self.events[i].events & ~EPOLLOUT:
-                receive(&io.inbox, &self.slabs, read_socket, io.fd, &self.receipts[i])
             else:
-                self.receipts[i].status = RECEIVED_NOTHING
-                self.receipts[i].received = 0
+                serve_event(io, self.events[i].events, &self.slabs, &self.receipts[i])
         self.patience.favourite = NULL
         if count == 1 and self.receipts[0].status == RECEIVED_CHUNK:
             self.patience.favourite = <peer*>self.events[0].data.ptr
         return control
+
+    cdef int receive_ready(self) except -1:
+        """From transports that hold bytes, whose sockets may have no more of them."""
+        cdef list ready = self.ready
+        cdef Connection connection
+        cdef peer* io
+        self.ready = ready[READY_PER_PASS:]
+        self.some_ready = len(self.ready) > 0
+        for item in ready[:READY_PER_PASS]:
+            connection = <Connection>item
+            connection.receives_ready = False
+            io = &connection.io
+            if io.ready and io.reading:
+                with nogil:
+                    receive(&io.inbox, &self.slabs, io.transport.receive, io, &self.receipts[0])
+                connection.event(0, &self.receipts[0])
+        return 0
 
     cdef int run_control(self) except -1:
         cdef int count, i
@@ -313,7 +363,20 @@ cdef class Reactor:
                 self.send_group(count)
         return 0
 
+    cdef int relieve(self) except -1:
+        """Memory for answers is used up: whoever leaves the most of it unread is closed."""
+        cdef Connection most = None, each
+        for item in self.connections:
+            each = <Connection>item
+            if most is None or each.counted_bytes > most.counted_bytes:
+                most = each
+        if most is not None:
+            most.drop(f"{most.counted_bytes} bytes of answers are not taken, and all connections together may leave "
+                      f"{all_answers_bytes_max}")
+        return 0
+
     cdef int send_group(self, uint32_t count) except -1:
+        self.holds.end("answers", self.protocol.on_frame, ())
         if count == 1 and self.sending[0].out.bytes <= KEEP_GIL_BYTES:
             self.pump(1)  # letting others have the interpreter, and taking it again, costs as much
         else:
@@ -326,14 +389,14 @@ cdef class Reactor:
         cdef int64_t budget
         for i in range(count):
             budget = GATHER_BYTES
-            out_pump(self.sending[i], self.room, &budget, False)
+            out_pump(self.sending[i], self.gathering, &budget, False)
             self.sent_bytes += GATHER_BYTES - budget
 
     cdef int write_files(self) except -1:
         cdef uint32_t count
         cdef int64_t budget = WRITE_QUEUE_PASS_BYTES
         with nogil:
-            count = write_queue_pump(&self.writing, self.room, &budget, self.sending, EVENTS_PER_PASS)
+            count = write_queue_pump(&self.writing, self.gathering, &budget, self.sending, EVENTS_PER_PASS)
         self.sent_bytes += WRITE_QUEUE_PASS_BYTES - budget
         return self.sent(count)
 
@@ -390,22 +453,44 @@ cdef class Reactor:
 
     # ---- small things
 
-    cdef int open(self, Connection connection, int fd) except -1:
+    cdef Protocol expect(self, Protocol protocol, transport):
+        """Frames as large as this protocol's may come; ValueError where that is no transport."""
+        if transport is not None:
+            PyCapsule_GetPointer(transport, TRANSPORT_NAME)
+        if protocol is None:
+            return self.protocol
+        self.room.expect(protocol.max_frame)
+        return protocol
+
+    cdef int open(self, Connection connection, int fd, Protocol protocol) except -1:
         connection.reactor = self
+        connection.protocol = protocol
+        connection.io.transport = &plain_transport
         connection.io.fd = fd
+        connection.io.inbox.memory = &self.room.memory.bytes
         connection.io.active_at_ms = self.now_ms
         return 0
 
-    cdef int admit(self, Connection connection) except -1:
+    cdef int admit(self, Connection connection, transport) except -1:
         cdef epoll_event event
-        event.events = connection.io.interest = EPOLLIN
+        connection.accepted = True
+        self.connections.add(connection)
+        connection.open_session(transport)
+        if connection.io.fd < 0:
+            return 0
+        connection.io.reading = not connection.io.bars & EPOLLIN
+        event.events = connection.io.interest = connection.with_transport(EPOLLIN)
         event.data.ptr = &connection.io
         if epoll_ctl(self.data_epoll, EPOLL_CTL_ADD, connection.io.fd, &event) < 0:
             return connection.drop(strerror(errno))
-        connection.io.reading = True
-        connection.accepted = True
-        self.connections.add(connection)
         return 0
+
+    cdef bint has_descriptors(self):
+        """Whether the next descriptor would be one that connections may have."""
+        cdef int fd = dup_fd(self.wake.fd)
+        if fd >= 0:
+            close_fd(fd)
+        return 0 <= fd < self.descriptors_max
 
     cdef void wake_up(self) noexcept:
         if not self.woken:
@@ -425,6 +510,7 @@ cdef class Reactor:
                 callback(*arguments)
             except Exception as error:
                 self.report(where, error)
+            self.holds.end(where, callback, arguments)
         return 0
 
     cdef object call_for(self, str where, callback, argument):
@@ -435,9 +521,13 @@ cdef class Reactor:
             return None
 
     cdef int report(self, str where, error) except -1:
+        """Where this goes wrong, too, there is nobody left to tell: the loop goes on."""
         if self.on_error is None:
             raise error
-        self.on_error(where, error)
+        try:
+            self.on_error(where, error)
+        except Exception:
+            pass
         return 0
 
 

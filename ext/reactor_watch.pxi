@@ -1,5 +1,13 @@
 # What the control set and the clock call: timers, watched descriptors, listeners.
 
+cdef int64_t waited_us(double delay_ms) noexcept:
+    """The microseconds from now until a timer fires. Whatever number a config or a client gives, no sum with it
+    overflows: one below zero, or none at all, is now, and one beyond FOREVER_MS is FOREVER_MS."""
+    if not delay_ms > 0:
+        return 0
+    return <int64_t>(min(delay_ms, forever_ms) * 1000)
+
+
 cdef class Timer:
     cdef timer entry
     cdef Reactor reactor
@@ -78,6 +86,8 @@ cdef class Listener(Watch):
     """A listening socket, which it owns."""
     cdef readonly object sock
     cdef public object owner
+    cdef Protocol protocol
+    cdef object transport
     cdef bint paused, resting, reported
     cdef int64_t reported_at_ms
 
@@ -93,6 +103,8 @@ cdef class Listener(Watch):
                 fd = accept4(self.fd, <sockaddr*>&address, &size, SOCK_NONBLOCK | SOCK_CLOEXEC)
             if fd >= 0:
                 self.admit(fd, address)
+                if fd >= self.reactor.descriptors_max:  # the lowest that was free
+                    self.rest(EMFILE)
             elif errno == EAGAIN:
                 break
             elif errno != ECONNABORTED and errno != EINTR:
@@ -103,10 +115,10 @@ cdef class Listener(Watch):
         cdef Connection connection = Connection.__new__(Connection)
         connection.io.address = address
         connection.listener = self
-        self.reactor.open(connection, fd)
+        self.reactor.open(connection, fd, self.protocol)
         welcome = self.reactor.call_for("on_accept", self.callback, connection)
         if welcome and connection.io.fd >= 0:
-            return self.reactor.admit(connection)
+            return self.reactor.admit(connection, self.transport)
         return connection.drop(None)
 
     cdef int rest(self, int error) except -1:
@@ -122,6 +134,9 @@ cdef class Listener(Watch):
         return 0
 
     def _work(self):
+        if not self.reactor.has_descriptors():
+            self.reactor.call_later(ACCEPT_REST_MS, self._work)
+            return
         self.resting = False
         self.arm()
 

@@ -8,7 +8,9 @@ KIP-32 (timestamps), KIP-98 (format 2), KIP-110 (zstd), KIP-467 (record errors),
 
     records_batch.pxi     Batch, scan, check_produce
     records_validate.pxi  Rules, Batches, validate
-    records_read.pxi      Record, read
+    records_checking.pxi  Validation: the records of a batch, checked in steps
+    records_faults.pxi    Faults, refusals in Kafka's words
+    records_read.pxi      Record, read, search
     records_build.pxi     build
 """
 
@@ -16,6 +18,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdlib cimport free
 from libc.string cimport memcpy, memset
 
 from pykafkad import errors
@@ -71,6 +74,7 @@ cdef extern from "batch.h" nogil:
         int16_t producer_epoch
         int8_t magic
 
+    int64_t batch_last_offset(const batch_header *header)
     uint16_t load_16(const uint8_t *at)
     uint32_t load_32(const uint8_t *at)
     uint64_t load_64(const uint8_t *at)
@@ -91,6 +95,7 @@ cdef extern from "batch_records.h" nogil:
     enum:
         RECORDS_OK
         RECORDS_NEED_MORE
+        RECORDS_PAUSED
         RECORDS_INVALID
         RECORDS_PREMATURE_END
         RECORDS_REMAINING
@@ -122,6 +127,7 @@ cdef extern from "batch_records.h" nogil:
     ctypedef struct record_tally:
         int64_t max_timestamp
         int32_t max_timestamp_index
+        int64_t base_offset
         int32_t seen
         int32_t fault_count
         int in_order
@@ -156,6 +162,7 @@ cdef extern from "batch_records.h" nogil:
         int32_t count
         int compressed
         int negative_timestamp
+        int is_passing
         int64_t base_timestamp
 
     void tally_begin(record_tally *tally, const batch_header *header)
@@ -163,9 +170,10 @@ cdef extern from "batch_records.h" nogil:
     int record_read(const uint8_t *at, const uint8_t *end, record_view *record)
     const uint8_t *record_read_header(const uint8_t *at, const uint8_t *end, header_view *header)
     int record_failure(int status, const uint8_t *at, const uint8_t *end, int compressed)
-    int records_walk(const uint8_t *data, const uint8_t *end, int32_t count, const record_rules *rules,
-                     record_tally *tally)
-    void record_stream_begin(record_stream *stream, int32_t count)
+    int records_walk(const uint8_t **at, const uint8_t *end, const uint8_t *pause, int32_t count,
+                     const record_rules *rules, record_tally *tally)
+    void record_stream_begin(record_stream *stream, int32_t count, int strict)
+    int record_stream_next(record_stream *stream, const uint8_t **at, const uint8_t *end, record_view *record)
     int record_stream_feed(record_stream *stream, const uint8_t *data, size_t size, const record_rules *rules,
                            record_tally *tally)
     int record_stream_end(const record_stream *stream, const record_tally *tally)
@@ -173,7 +181,7 @@ cdef extern from "batch_records.h" nogil:
     void sink_varlong(byte_sink *sink, int64_t value)
     void sink_nullable(byte_sink *sink, const uint8_t *data, int32_t size)
     void sink_record_head(byte_sink *sink, int64_t timestamp_delta, int32_t offset_delta)
-    void sink_close_record(byte_sink *sink, size_t start)
+    void sink_close_record(byte_sink *sink, size_t start, size_t more)
     int record_rewriter_feed(record_rewriter *rewriter, const uint8_t *data, size_t size,
                              const record_rules *rules, record_tally *tally, byte_sink *sink, size_t *used)
 
@@ -189,13 +197,13 @@ class RecordsError(KafkaError):
     """Records that are refused, with Kafka's code for it.
 
     `message` is what an answer carries (Kafka sends few of its texts), str() says what is wrong. `record_errors`:
-    (index in the batch, text) of the records that break a rule of the topic. `position`: where in the buffer the bad
-    batch starts.
+    a sequence of (index in the batch, text) of the records that break a rule of the topic. `position`: where in the
+    buffer the bad batch starts.
     """
 
     def __init__(self, code, message=None, record_errors=(), *, detail="", position=-1):
         super().__init__(code, message)
-        self.record_errors = list(record_errors)
+        self.record_errors = record_errors
         self.detail = detail or message or errors.NAMES[code]
         self.position = position
 
@@ -227,12 +235,13 @@ cdef dict FAILURES = {
     RECORDS_LONG_VARINT: (errors.UNKNOWN_SERVER_ERROR, "the size of a record is too long a varint"),
     RECORDS_OUT_OF_ORDER: (errors.UNKNOWN_SERVER_ERROR, "offsets inside a compressed batch are not 0, 1, 2..."),
     RECORDS_NEGATIVE_TIMESTAMP: (errors.UNKNOWN_SERVER_ERROR, "invalid negative timestamp"),
-    RECORDS_NO_MEMORY: (errors.UNKNOWN_SERVER_ERROR, "out of memory"),
 }
 
 
 def failure(int status, position=-1):
-    """The RecordsError of a status of ext/c."""
+    """The RecordsError of a status of ext/c; a lack of memory is ours, and no verdict on the records."""
+    if status == RECORDS_NO_MEMORY:
+        return MemoryError("no memory for what records have to be checked with")
     code, detail = FAILURES[status]
     return RecordsError(code, detail=detail, position=position)
 
@@ -319,5 +328,7 @@ def xxhash32(buffer):
 
 include "records_batch.pxi"
 include "records_validate.pxi"
+include "records_checking.pxi"
+include "records_faults.pxi"
 include "records_read.pxi"
 include "records_build.pxi"

@@ -21,7 +21,7 @@ cdef class Batch:
 
     @property
     def last_offset(self):
-        return self.header.base_offset + self.header.last_offset_delta
+        return batch_last_offset(&self.header)
 
     @property
     def size(self):
@@ -118,28 +118,12 @@ cdef object legacy_module():
 cdef Batch read_batch(const uint8_t *data, int32_t size, int8_t magic, Py_ssize_t position):
     cdef Batch batch = Batch.__new__(Batch)
     batch.position = position
-    if magic == 2:
-        batch_read_header(data, size, &batch.header)
-    else:
-        read_legacy(batch, data, size, magic)
+    batch_read_header(data, size, &batch.header)
+    if magic < 2:
+        batch.header.count = 1
+        if batch.header.attributes & CODEC_MASK:
+            batch.legacy_bytes = PyBytes_FromStringAndSize(<char *>data, size)
     return batch
-
-
-cdef void read_legacy(Batch batch, const uint8_t *data, int32_t size, int8_t magic):
-    """The part of formats 0 and 1 that is the same in both, and format 1's timestamp."""
-    cdef batch_header *header = &batch.header
-    memset(header, 0xff, sizeof(header[0]))  # -1 in every field: no epoch, no producer
-    header.size = size
-    header.magic = magic
-    header.base_offset = <int64_t>load_64(data)
-    header.last_offset_delta = 0
-    header.crc = load_32(data + 12)
-    header.attributes = data[17] & (CODEC_MASK | (APPEND_TIME_FLAG if magic == 1 else 0))
-    header.count = 1
-    if magic == 1 and size >= 26:
-        header.max_timestamp = <int64_t>load_64(data + 18)
-    if header.attributes & CODEC_MASK:
-        batch.legacy_bytes = PyBytes_FromStringAndSize(<char *>data, size)
 
 
 cdef bint crc_fits(const uint8_t *data, int32_t size, int8_t magic):

@@ -54,7 +54,7 @@ cdef bytes encode_records(records, batch_header *header):
     for key, value, headers, timestamp in records:
         if header.count == 0:
             header.base_timestamp = timestamp
-        encode_record(&sink.bytes, header.count, timestamp - header.base_timestamp, key, value, headers)
+        encode_record(&sink.bytes, header.count, <int64_t>(<uint64_t>timestamp - <uint64_t>header.base_timestamp), key, value, headers)
         header.max_timestamp = max(header.max_timestamp, timestamp)
         header.count += 1
     if sink.bytes.failed:
@@ -71,7 +71,7 @@ cdef int encode_record(byte_sink *sink, int32_t index, int64_t timestamp_delta, 
     for header_key, header_value in headers:
         put_nullable(sink, header_key.encode())
         put_nullable(sink, header_value)
-    sink_close_record(sink, start)
+    sink_close_record(sink, start, 0)
     return 0
 
 

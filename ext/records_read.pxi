@@ -1,4 +1,4 @@
-# The consumer's view: Record, read. Part of records.pyx.
+# The consumer's view: Record, read, search. Part of records.pyx.
 
 
 cdef class Record:
@@ -80,10 +80,14 @@ def batch_records(bytes data not None):
         raise failure(BATCH_BAD_CODEC, 0)
     if header.count < 0:
         raise failure(RECORDS_NEGATIVE_COUNT, 0)
-    rest = b""
+    rest = bytearray()  # a record that has been begun: it grows in place, however many pieces it takes
     for piece in Pieces(codec, memoryview(data)[BATCH_OVERHEAD:]):
         if rest:
-            piece = rest + piece
+            rest += piece
+            if seen < header.count and begun_record_goes_on(rest):
+                continue
+            piece = bytes(rest)
+            rest.clear()
         at = piece
         end = at + len(piece)
         while seen < header.count:
@@ -97,18 +101,97 @@ def batch_records(bytes data not None):
             at = record.end
         if seen == header.count and at != end:
             raise failure(RECORDS_REMAINING, 0)
-        rest = PyBytes_FromStringAndSize(<char *>at, end - at)
+        rest += PyBytes_FromStringAndSize(<char *>at, end - at)
     if seen < header.count:
         raise failure(RECORDS_PREMATURE_END, 0)
 
 
+cdef bint begun_record_goes_on(bytearray data) except -1:
+    """The record that begins there does not end there."""
+    cdef record_view record
+    cdef const uint8_t *at = <const uint8_t *><char *>data
+    return record_read(at, at + len(data), &record) == RECORDS_NEED_MORE
+
+
+def search(buffer, int64_t timestamp, int64_t start_offset, bint exactly=False):
+    """Work (pykafkad.slices) that finds the first record of a batch, from an offset on, with this timestamp or (unless
+    `exactly`) a later one: (offset, timestamp), or None. Nothing of the records is kept. RecordsError as from `read`."""
+    cdef int32_t size = 0
+    cdef int8_t magic = 0
+    cdef bytes data = bytes(buffer)
+    cdef record_stream reader
+    cdef record_view record
+    cdef batch_header header
+    cdef const uint8_t *at
+    cdef const uint8_t *end
+    cdef int64_t offset, found
+    cdef int status
+    cdef int32_t seen = 0
+    cdef bytes piece
+    status = batch_next(data, len(data), &size, &magic)
+    if status != BATCH_OK:
+        raise failure(status, 0)
+    if not crc_fits(data, size, magic):
+        raise failure(BATCH_BAD_CRC, 0)
+    if magic < 2:
+        return (yield from legacy_module().search(data[:size], timestamp, start_offset, exactly))
+    batch_read_header(data, size, &header)
+    check(batch_readable(&header))
+    record_stream_begin(&reader, header.count, True)
+    for piece in chunks(Pieces(header.attributes & CODEC_MASK, memoryview(data)[BATCH_OVERHEAD:size])):
+        yield
+        at = piece
+        end = at + len(<bytes>piece)
+        while at < end:
+            if seen == header.count:
+                raise failure(RECORDS_REMAINING, 0)
+            status = record_stream_next(&reader, &at, end, &record)
+            if status == RECORDS_NEED_MORE:
+                break
+            if status != RECORDS_OK:
+                raise failure(status, 0)
+            seen += 1
+            offset = record_offset(&header, &record)
+            found = record_time(&header, &record)
+            if offset >= start_offset and (found == timestamp if exactly else found >= timestamp):
+                return offset, found
+    if seen < header.count:
+        raise failure(RECORDS_PREMATURE_END, 0)
+    return None
+
+
+def chunks(pieces):
+    """The same bytes, none of them more than a step's."""
+    for piece in pieces:
+        if len(piece) <= STEP_BYTES:
+            yield piece
+        else:
+            for start in range(0, len(piece), STEP_BYTES):
+                yield bytes(piece[start:start + STEP_BYTES])
+
+
+cdef int batch_readable(const batch_header *header) noexcept:
+    if header.size < BATCH_OVERHEAD:
+        return BATCH_HEADER_CUT
+    if header.count and header.attributes & CODEC_MASK >= CODEC_COUNT:
+        return BATCH_BAD_CODEC
+    return RECORDS_NEGATIVE_COUNT if header.count < 0 else BATCH_OK
+
+
+cdef inline int64_t record_offset(const batch_header *header, const record_view *view) noexcept:
+    return <int64_t>(<uint64_t>header.base_offset + <uint64_t><int64_t>view.offset_delta)
+
+
+cdef inline int64_t record_time(const batch_header *header, const record_view *view) noexcept:
+    if header.attributes & APPEND_TIME_FLAG:
+        return header.max_timestamp
+    return <int64_t>(<uint64_t>header.base_timestamp + <uint64_t>view.timestamp_delta)
+
+
 cdef Record make_record(const batch_header *header, const record_view *view):
     cdef Record record = Record.__new__(Record)
-    record.offset = <int64_t>(<uint64_t>header.base_offset + <uint64_t><int64_t>view.offset_delta)
-    if header.attributes & APPEND_TIME_FLAG:
-        record.timestamp = header.max_timestamp
-    else:
-        record.timestamp = <int64_t>(<uint64_t>header.base_timestamp + <uint64_t>view.timestamp_delta)
+    record.offset = record_offset(header, view)
+    record.timestamp = record_time(header, view)
     record.key = nullable(view.key, view.key_size)
     record.value = nullable(view.value, view.value_size)
     record.headers = make_headers(view)

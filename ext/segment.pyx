@@ -11,9 +11,11 @@ from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stddef cimport size_t
 from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint32_t
 from libc.stdlib cimport free, malloc, realloc
-from libc.errno cimport errno
+from libc.errno cimport EMFILE, ENFILE, errno
+from libc.limits cimport INT_MAX
 
 import os
+from enum import IntEnum
 
 from pykafkad.hot.records cimport Placeable
 from pykafkad.hot.index import OffsetIndex, TimeIndex
@@ -26,28 +28,32 @@ cdef extern from "sys/uio.h":
 cdef extern from "crc32c.h" nogil:
     uint32_t crc32c(uint32_t seed, const uint8_t *data, size_t size)
 
+cdef extern from "batch.h" nogil:
+    enum:
+        TRANSACTIONAL_FLAG
+        CONTROL_FLAG
+    ctypedef struct batch_header:
+        int64_t base_offset, max_timestamp, producer_id
+        int32_t size, leader_epoch, last_offset_delta, base_sequence, count
+        int16_t attributes, producer_epoch
+        int8_t magic
+    int64_t batch_last_offset(const batch_header *header)
+
 cdef extern from "segment.h" nogil:
+    const int64_t OFFSET_MAX
     enum:
         SEGMENT_OK
         SEGMENT_END
         SEGMENT_TORN
         SEGMENT_CORRUPT
         SEGMENT_ERRNO
-    ctypedef struct segment_batch:
-        int64_t base_offset, last_offset, max_timestamp, producer_id
-        int64_t size
-        int32_t leader_epoch, base_sequence, last_offset_delta, count
-        uint32_t crc
-        int16_t attributes, producer_epoch
-        int8_t magic
-    int segment_parse(const uint8_t *p, size_t available, int64_t left, segment_batch *batch)
     int64_t segment_pread(int fd, uint8_t *buffer, size_t size, int64_t position)
     void segment_reserve(int fd, int64_t size)
     int segment_write(int fd, iovec *parts, int count, int64_t position)
     int segment_find_offset(int fd, int64_t position, int64_t end, int64_t offset, int64_t *found,
-                            segment_batch *batch)
+                            batch_header *batch)
     int segment_find_time(int fd, int64_t position, int64_t end, int64_t timestamp, int64_t offset, int64_t *found,
-                          segment_batch *batch)
+                          batch_header *batch)
 
 cdef enum:
     RELEASE_GIL_BYTES = 65536   # a smaller write is over before another thread could use the lock
@@ -61,14 +67,30 @@ class CorruptSegment(Exception):
 
 
 cdef int64_t most_files = 0x7FFFFFFFFFFFFFFF
+cdef int64_t let_go_at = 0x7FFFFFFFFFFFFFFF
 cdef object let_go_of_files = None
+cdef int read_below = INT_MAX
 
 
-def limit_open_files(int64_t most, let_go):
-    """From `most` open files of segments on, `let_go` is called before another one is opened (None: no limit)."""
-    global most_files, let_go_of_files
-    most_files = most if let_go is not None else 0x7FFFFFFFFFFFFFFF
+def limit_open_files(int64_t most, let_go, int descriptors=INT_MAX):
+    """From `most` open files of segments on, `let_go` is called before another one is opened (None: no limit). Files
+    are opened for reading with descriptors below `descriptors` only: the others are for what must be written."""
+    global most_files, let_go_at, let_go_of_files, read_below
+    most_files = let_go_at = most if let_go is not None else 0x7FFFFFFFFFFFFFFF
     let_go_of_files = let_go
+    read_below = descriptors
+
+
+cdef int keep_files_few() except -1:
+    """Before another one is opened. Where many are in use, letting go is of no use and would be asked for each time:
+    then it is asked for again when there are some more."""
+    global let_go_at
+    if open_files < most_files:
+        let_go_at = most_files
+    elif open_files >= let_go_at:
+        let_go_of_files()
+        let_go_at = max(most_files, open_files + most_files // 4)
+    return 0
 
 
 cdef object read_error(int fd_errno, str path):
@@ -157,15 +179,13 @@ cdef class Segment:
     cpdef SegmentFile open_file(self):
         """The file, opened when first needed: idle partitions hold no descriptor."""
         if self.file is None:
-            if open_files >= most_files:
-                let_go_of_files()
+            keep_files_few()
             self.file = SegmentFile(self.path)
         return self.file
 
     cdef SegmentFile writable_file(self):
         if self.file is None or not self.file.writable:
-            if open_files >= most_files:
-                let_go_of_files()
+            keep_files_few()
             self.file = SegmentFile(self.path, writable=True)
         return self.file
 
@@ -211,9 +231,10 @@ cdef class Segment:
         if self.entries_left <= self.queued_entries and self.indexes_full():
             return True
         if self.first_timestamp == -2:
+            self.writable_file()  # as the append that asks this needs it
             self.load_first_timestamp()
         if self.first_timestamp >= 0:
-            return max_timestamp - self.first_timestamp > self.roll_ms
+            return max_timestamp > self.first_timestamp and max_timestamp - self.first_timestamp > self.roll_ms
         return now_ms - self.created_ms > self.roll_ms
 
     cdef bint indexes_full(self) except -1:
@@ -228,22 +249,28 @@ cdef class Segment:
         self.entries_left = min(self.offset_index.capacity - self.offset_index.entries,
                                 self.time_index.capacity - 1 - self.time_index.entries)
 
-    cdef int load_first_timestamp(self) except -1:
-        cdef segment_batch batch
+    cpdef int load_first_timestamp(self) except -1:
+        """The first batch's largest timestamp; -1 when there is no batch, or a damaged one: who reads it is told, and who
+        appends behind it is not held up."""
+        cdef batch_header batch
         cdef int64_t found = 0
         if self.size == 0:
             self.first_timestamp = self.queue_items[0].max_timestamp if self.queue_count else -1
             return 0
+        self.first_timestamp = -1
         try:
             if self.look(0, self.base_offset, &found, &batch):
                 self.first_timestamp = batch.max_timestamp
         except CorruptSegment:
-            self.first_timestamp = -1  # who reads it is told, and who appends to it is not held up
+            pass
 
     def append(self, Placeable batch not None, int64_t base_offset, int leader_epoch, int64_t now_ms,
                int64_t log_start_offset):
         """Give a batch its offsets and queue it: Appended; or None when it has to go to a new segment."""
-        cdef int64_t last_offset = base_offset + batch.last_offset_delta
+        cdef int64_t last_offset
+        if base_offset > OFFSET_MAX - batch.last_offset_delta:
+            raise OverflowError(f"{self.path}: no offsets are left after {base_offset}")
+        last_offset = base_offset + batch.last_offset_delta
         if self.must_roll(batch.size, last_offset, batch.max_timestamp, now_ms):
             return None
         batch.put(base_offset, leader_epoch)
@@ -340,13 +367,22 @@ cdef class Segment:
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
-        if self.unindexed_bytes > self.index_interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        if self.unindexed_bytes > self.index_interval_bytes and self.index_entry(last_offset, position):
             self.unindexed_bytes = 0
             self.entries_left -= 1
         self.unindexed_bytes += size
         return 0
+
+    cdef bint index_entry(self, int64_t last_offset, int64_t position) except -1:
+        """False where there is no descriptor to open the indexes with: then the next batch has the entry."""
+        try:
+            self.offset_index.append(last_offset, position)
+            self.time_index.maybe_append(self.max_timestamp, self.max_timestamp_offset)
+        except OSError as error:
+            if error.errno != EMFILE and error.errno != ENFILE:
+                raise
+            return False
+        return True
 
     cdef void remember(self, int64_t offset, int64_t position) noexcept:
         cdef int last = (self.boundary_next + BOUNDARIES - 1) % BOUNDARIES
@@ -358,7 +394,7 @@ cdef class Segment:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    cdef bint look(self, int64_t position, int64_t offset, int64_t *found, segment_batch *batch) except -1:
+    cdef bint look(self, int64_t position, int64_t offset, int64_t *found, batch_header *batch) except -1:
         """Find the first batch from position on that reaches offset; false when there is none."""
         cdef int verdict
         cdef int64_t end = self.size
@@ -376,7 +412,7 @@ cdef class Segment:
         """Position of the first batch that reaches offset, -1 when there is none; size 0 when not looked at."""
         cdef int slot
         cdef int64_t found = 0
-        cdef segment_batch batch
+        cdef batch_header batch
         size[0] = 0
         for slot in range(BOUNDARIES):
             if self.boundaries[slot].offset == offset and self.boundaries[slot].position < self.size:
@@ -388,7 +424,7 @@ cdef class Segment:
 
     cdef int64_t first_size(self, int64_t position) except -1:
         cdef int64_t found = 0
-        cdef segment_batch batch
+        cdef batch_header batch
         return batch.size if self.look(position, 0, &found, &batch) else 0
 
     cdef int64_t limit_position(self, int64_t limit_offset) except -1:
@@ -429,7 +465,7 @@ cdef class Segment:
     def batch_reaching(self, int64_t offset):
         """The BatchHeader of the first batch whose last offset is >= offset, or None."""
         cdef int64_t found = 0
-        cdef segment_batch batch
+        cdef batch_header batch
         if not self.look(self.offset_index.position_of(offset), offset, &found, &batch):
             return None
         return make_header(&batch, found)
@@ -437,7 +473,7 @@ cdef class Segment:
     def batch_since(self, int64_t timestamp, int64_t start_offset):
         """The BatchHeader of the first batch with max timestamp >= timestamp that reaches start_offset, or None."""
         cdef int64_t found = 0, position, end = self.size
-        cdef segment_batch batch
+        cdef batch_header batch
         cdef int verdict, fd = self.open_file().fd
         offset = self.time_index.lookup(timestamp)[1]
         position = self.offset_index.position_of(max(offset, start_offset))
@@ -453,7 +489,7 @@ cdef class Segment:
     def headers(self, int64_t position=0):
         """The BatchHeaders from a batch's position to the end of the file."""
         cdef int64_t found = 0
-        cdef segment_batch batch
+        cdef batch_header batch
         while self.look(position, 0, &found, &batch):
             yield make_header(&batch, found)
             position = found + batch.size
@@ -470,7 +506,7 @@ cdef class Segment:
         the index does not point to a batch of that offset, and says nothing about the end.
         """
         cdef int64_t found = 0, position, end = self.size, indexed = -1
-        cdef segment_batch batch
+        cdef batch_header batch
         cdef int verdict, fd
         self.unindexed_bytes = 0
         self.max_timestamp, self.max_timestamp_offset = self.time_index.last_entry
@@ -486,15 +522,15 @@ cdef class Segment:
             verdict = segment_find_offset(fd, position, end, 0, &found, &batch)
             if verdict == SEGMENT_ERRNO:
                 raise read_error(errno, self.path)
-            if indexed >= 0 and (verdict != SEGMENT_OK or batch.last_offset > indexed):
+            if indexed >= 0 and (verdict != SEGMENT_OK or batch_last_offset(&batch) > indexed):
                 raise CorruptSegment(f"{self.path}: no batch of offset {indexed} at byte {position}")
             indexed = -1
             if verdict != SEGMENT_OK:
                 return position
-            self.end_offset = batch.last_offset + 1
+            self.end_offset = batch_last_offset(&batch) + 1
             if batch.max_timestamp > self.max_timestamp:
                 self.max_timestamp = batch.max_timestamp
-                self.max_timestamp_offset = batch.last_offset
+                self.max_timestamp_offset = batch_last_offset(&batch)
             position = found + batch.size
 
     def truncate(self, int64_t position):
@@ -510,7 +546,8 @@ cdef class Segment:
         """After a crash: walk the batches from the start, check each whole, make the indexes anew.
 
         `each(header)` is called in order for the good batches that leader epochs and producers depend on, `walked(size)`
-        now and then with the bytes since its last call; `epoch`: none below it may come. Returns (position, why): where the good part ends, and None or what is wrong there. The file is not cut here.
+        now and then with the bytes since its last call; `epoch`: none below it may come. Returns the Fault where the good part ends,
+        or None when all of it is good. The file is not cut here.
         """
         cdef int64_t end = self.size if limit < 0 else min(limit, self.size)
         cdef Walk walk = Walk.__new__(Walk, self.path, self.open_file().fd, self.base_offset, end)
@@ -538,4 +575,4 @@ cdef class Segment:
         self.entries_left = 0
         self.unindexed_bytes = 0
         self.changed = True
-        return check.position, said_of(walk.verdict, check)
+        return fault_of(walk.verdict, check)

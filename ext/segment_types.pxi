@@ -19,6 +19,8 @@ cdef class SegmentFile:
         flags = (os.O_RDWR | os.O_NOFOLLOW) if self.writable else os.O_RDONLY
         self.fd = os.open(path, flags | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
         open_files += 1
+        if self.fd >= read_below and not self.writable:
+            raise read_error(EMFILE, path)
 
     def __dealloc__(self):
         global open_files
@@ -88,19 +90,19 @@ cdef class BatchHeader:
 
     @property
     def is_transactional(self):
-        return bool(self.attributes & 0x10)
+        return bool(self.attributes & TRANSACTIONAL_FLAG)
 
     @property
     def is_control(self):
-        return bool(self.attributes & 0x20)
+        return bool(self.attributes & CONTROL_FLAG)
 
 
-cdef BatchHeader make_header(segment_batch *batch, int64_t position):
+cdef BatchHeader make_header(batch_header *batch, int64_t position):
     cdef BatchHeader header = BatchHeader.__new__(BatchHeader)
     header.position = position
     header.size = batch.size
     header.base_offset = batch.base_offset
-    header.last_offset = batch.last_offset
+    header.last_offset = batch_last_offset(batch)
     header.max_timestamp = batch.max_timestamp
     header.producer_id = batch.producer_id
     header.leader_epoch = batch.leader_epoch

@@ -1,4 +1,5 @@
-# The walk over all bytes of a segment: Walk, and Inspection for those who only look. Part of segment.pyx.
+# The walk over all bytes of a segment: Walk, and Inspection for those who only look; Verdict and Fault, what it finds.
+# Part of segment.pyx.
 #
 # The bytes are read, summed and compared by ext/c/segment_check.c with the GIL released, a turn at a time; what a turn
 # leaves (headers that matter, index entries) is small and handled here.
@@ -16,7 +17,7 @@ cdef extern from "segment_check.h" nogil:
         CHECK_FAR
         CHECK_EPOCH
     ctypedef struct check_notable:
-        segment_batch batch
+        batch_header batch
         int64_t position
     ctypedef struct check_entry:
         int64_t last_offset, position, max_timestamp, max_timestamp_offset
@@ -27,7 +28,7 @@ cdef extern from "segment_check.h" nogil:
         int64_t base_offset, end, interval, position, next_offset, max_timestamp, max_timestamp_offset
         int64_t batches, records, gaps, unindexed
         int32_t epoch
-        segment_batch current
+        batch_header current
         check_notable *notables
         check_entry *entries
         int notable_count, entry_count
@@ -43,21 +44,63 @@ cdef enum:
     TURN_BYTES = 64 << 20  # then somebody else may have a say: it is a fraction of a second
 
 
-cdef str said_of(int verdict, segment_check *check):
-    """What is wrong with the batch at the walk's end."""
-    if verdict == CHECK_TORN:
-        return "the file ends inside a batch"
-    if verdict == CHECK_IMPOSSIBLE:
-        return "a size, magic or offset no batch can have"
-    if verdict == CHECK_SUM:
-        return "a checksum that does not match"
-    if verdict == CHECK_ORDER:
-        return f"offset {check.current.base_offset} after {check.next_offset - 1}"
-    if verdict == CHECK_FAR:
-        return f"offset {check.current.last_offset} too far from {check.base_offset}"
-    if verdict == CHECK_EPOCH:
-        return f"leader epoch {check.current.leader_epoch} after {check.epoch}"
-    return None
+class Verdict(IntEnum):
+    """What is wrong with the batch where a walk ended."""
+
+    TORN = CHECK_TORN
+    IMPOSSIBLE = CHECK_IMPOSSIBLE
+    CHECKSUM = CHECK_SUM
+    ORDER = CHECK_ORDER
+    TOO_FAR = CHECK_FAR
+    EPOCH = CHECK_EPOCH
+
+
+cdef class Fault:
+    """The bad batch at which a walk ended: decisions go by its verdict, its text is for the log.
+
+    `offsets`: (first, last) as the batch has them; None where it cannot be read at all.
+    """
+
+    cdef readonly object verdict
+    cdef readonly int64_t position
+    cdef readonly object offsets
+    cdef int64_t last_good_offset, base_offset
+    cdef int leader_epoch, epoch_before
+
+    def __str__(self):
+        if self.verdict == CHECK_TORN:
+            return "the file ends inside a batch"
+        if self.verdict == CHECK_IMPOSSIBLE:
+            return "a size, magic or offset no batch can have"
+        if self.verdict == CHECK_SUM:
+            return "a checksum that does not match"
+        if self.verdict == CHECK_ORDER:
+            return f"offset {self.offsets[0]} after {self.last_good_offset}"
+        if self.verdict == CHECK_FAR:
+            return f"offset {self.offsets[1]} too far from {self.base_offset}"
+        return f"leader epoch {self.leader_epoch} after {self.epoch_before}"
+
+
+cdef bint is_readable(int verdict):
+    """Whether the bad batch's size and offsets can be believed."""
+    return verdict in (CHECK_SUM, CHECK_ORDER, CHECK_EPOCH, CHECK_FAR)
+
+
+cdef Fault fault_of(int verdict, segment_check *check):
+    """None: the walk goes on, came to its end, or could not read on."""
+    cdef Fault fault
+    if verdict < CHECK_TORN:
+        return None
+    fault = Fault.__new__(Fault)
+    fault.verdict = Verdict(verdict)
+    fault.position = check.position
+    if is_readable(verdict):
+        fault.offsets = check.current.base_offset, batch_last_offset(&check.current)
+    fault.last_good_offset = check.next_offset - 1
+    fault.base_offset = check.base_offset
+    fault.leader_epoch = check.current.leader_epoch
+    fault.epoch_before = check.epoch
+    return fault
 
 
 cdef class Walk:
@@ -148,7 +191,7 @@ cdef class Inspection:
     def skip(self):
         """Step over the bad batch, if its size can be believed; whether it can."""
         cdef segment_check *check = &self.walk.check
-        if self.walk.verdict not in (CHECK_SUM, CHECK_ORDER, CHECK_EPOCH, CHECK_FAR):
+        if not is_readable(self.walk.verdict):
             return False
         check.position += check.current.size
         self.walk.verdict = CHECK_ON
@@ -160,20 +203,9 @@ cdef class Inspection:
         return self.walk.verdict != CHECK_ON
 
     @property
-    def why(self):
-        """What is wrong with the batch at `position`; None: nothing is."""
-        return said_of(self.walk.verdict, &self.walk.check)
-
-    @property
-    def is_torn(self):
-        return self.walk.verdict == CHECK_TORN
-
-    @property
-    def bad_offsets(self):
-        """(first, last) as the bad batch has them; None where it cannot be read at all."""
-        if self.walk.verdict in (CHECK_SUM, CHECK_ORDER, CHECK_EPOCH, CHECK_FAR):
-            return self.walk.check.current.base_offset, self.walk.check.current.last_offset
-        return None
+    def fault(self):
+        """The bad batch at `position`; None: there is none."""
+        return fault_of(self.walk.verdict, &self.walk.check)
 
     @property
     def position(self):

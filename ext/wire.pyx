@@ -19,14 +19,20 @@ class WireError(ValueError):
 include "wire_schema.pxi"
 include "wire_types.pxi"
 include "wire_plan.pxi"
+include "wire_budget.pxi"
 include "wire_decode.pxi"
 include "wire_encode.pxi"
 
 
 def frame(Struct message not None, int version, int correlation_id, bint flexible_header):
     """An answer with its size and header. File ranges in records fields make it a list of bytes and ranges."""
+    return frame_within(UNLIMITED, message, version, correlation_id, flexible_header)
+
+
+cdef object frame_within(Budget budget, Struct message, int version, int correlation_id, bint flexible_header):
     cdef Sink sink
     open_sink(&sink, True)
+    sink.budget = budget
     try:
         check(wire_put_i32(&sink.out, 0))
         check(wire_put_i32(&sink.out, correlation_id))
@@ -90,6 +96,8 @@ include "wire_exchange.pxi"
 
 cdef enum:
     API_KEYS = 256
+    HEADER_TAGS = 1_000  # clients send none
+
 
 
 cdef struct Header:
@@ -101,18 +109,22 @@ cdef class Route:
     """What a request for one API becomes: which versions are read, as what, and who is called with it."""
     cdef readonly str name
     cdef readonly object handle
+    cdef object write_large
     cdef readonly int min_version, max_version
     cdef int flexible_since, flexible_answers_since
     cdef StructType info
     cdef StructType short  # None: there is no short form
 
-    def __init__(self, request, tuple versions, handle, bint old_answer_header=False, short_form=None):
+    def __init__(self, request, tuple versions, handle, bint old_answer_header=False, short_form=None,
+                 write_large=None):
         """`request`: a message class; `old_answer_header`: answers have header v0 in all versions; `short_form`: the
-        class of what is read instead where it fits the bytes (pykafkad/short_forms.py)."""
+        class of what is read instead where it fits the bytes (pykafkad/short_forms.py); `write_large`: called with an
+        Exchange whose answer would hold the loop, gives the ticket to which its bytes will come."""
         self.info = TYPES[request]
         self.short = TYPES[short_form] if short_form is not None else None
         self.name = self.info.name.removesuffix("Request")
         self.handle = handle
+        self.write_large = write_large
         self.min_version = max(<int>versions[0], self.info.min_version)
         self.max_version = versions[1]
         self.flexible_since = self.info.flexible_since
@@ -143,12 +155,21 @@ cdef class RequestReader:
     def read(self, connection, buffer, Py_ssize_t start, Py_ssize_t end):
         """(the Exchange, the decoded request) of buffer[start:end].
 
-        The request is None where no route serves the API key or the version: the Exchange says what was asked. A null
-        client id is read as "", as Kafka does.
+        The request is None where no route serves the API key or the version: the Exchange says what was asked; and
+        where reading it would hold the loop for long, and a thread is to do it with `read_large`: `is_large`. A null client
+        id is read as "", as Kafka does.
         """
+        return self.read_within(A_TURN, connection, buffer, start, end)
+
+    def read_large(self, connection, buffer, Py_ssize_t start, Py_ssize_t end):
+        """The same for another thread: the loop goes on beside it."""
+        return self.read_within(A_MESSAGE, connection, buffer, start, end)
+
+    cdef tuple read_within(self, Budget budget, connection, buffer, Py_ssize_t start, Py_ssize_t end):
         cdef Source source
         source.buffer = <PyObject*>buffer
         source.whole = NULL
+        source.budget = budget
         PyObject_GetBuffer(<PyObject*>buffer, &source.view, PyBUF_SIMPLE)
         try:
             if start < 0 or end > source.view.len or start > end:
@@ -178,7 +199,11 @@ cdef class RequestReader:
         if not route.min_version <= header.version <= route.max_version:
             return exchange, None
         exchange.flexible_header = header.version >= route.flexible_answers_since
-        made = decode_struct(route_plan(route, exchange.version, source.cursor), source)
+        try:
+            made = decode_struct(route_plan(route, exchange.version, source.cursor), source)
+        except LargeMessage:
+            exchange.is_large = True
+            return exchange, None
         request = <object>made
         Py_DECREF(made)
         return exchange, request
@@ -225,6 +250,8 @@ cdef int skip_tags(wire_cursor* cursor) except -1:
         raise WireError("a request header without a whole count of tagged fields")
     if count > 0x7fffffff:
         return 0
+    if count > HEADER_TAGS:
+        raise WireError(f"a request header with {count} tagged fields")
     while count:
         if wire_get_uvarint(cursor, &tag) or wire_get_uvarint(cursor, &size) or size > wire_left(cursor):
             raise WireError(f"a tagged field of a request header cut short, {wire_left(cursor)} bytes left")

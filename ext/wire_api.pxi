@@ -75,6 +75,9 @@ cdef extern from "Python.h":
     PyObject* Py_True
     PyObject* Py_False
 
+cdef extern from "<unistd.h>" nogil:
+    int usleep(unsigned int)
+
 cdef extern from "structmember.h":
     ctypedef struct PyMemberDef:
         const char* name
@@ -117,6 +120,11 @@ cdef extern from "wire_cursor.h":
     int wire_get_uvarint(wire_cursor*, uint32_t*) nogil
     int wire_get_compact_length(wire_cursor*, int64_t*) nogil
     size_t wire_text_slot(const uint8_t*, size_t, size_t) nogil
+
+cdef extern from "wire_text.h":
+    enum:
+        WIRE_MENDED_MOST
+    size_t wire_mend_text(const uint8_t*, size_t, uint8_t*) nogil
 
 cdef extern from "wire_out.h":
     ctypedef struct wire_out:

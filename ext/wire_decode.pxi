@@ -3,7 +3,9 @@
 # Verdicts are Kafka's: a length below zero is a null, a bool is any byte but 0, malformed UTF-8 becomes U+FFFD, the
 # size before a known tagged field is not compared with what the field takes, a negative count of tags is none, of
 # several equal tags the last one counts, and bytes after the message are not looked at.
-# Memory: an array is made only when the bytes left could hold its elements.
+# Memory: an array is made only when the bytes left could hold its elements, and a message has a budget of elements
+# (`left`): one of many holds the interpreter for long, so the loop reads it with a small budget (LargeMessage beyond), and
+# a thread with that of MESSAGE_ELEMENTS_MAX, letting others have the interpreter again and again.
 
 cdef enum:
     TEXT_SLOTS = 1024
@@ -16,6 +18,7 @@ cdef struct Source:
     Py_buffer view
     PyObject* buffer  # borrowed
     PyObject* whole   # a memoryview of it, once a records field wanted one
+    Budget budget
 
 
 cdef object decode_message(StructType info, PyObject* buffer, int version, Py_ssize_t start, end, Py_ssize_t* stop):
@@ -25,6 +28,7 @@ cdef object decode_message(StructType info, PyObject* buffer, int version, Py_ss
     cdef PyObject* made = NULL
     source.buffer = buffer
     source.whole = NULL
+    source.budget = UNLIMITED
     PyObject_GetBuffer(buffer, &source.view, PyBUF_SIMPLE)
     try:
         last = source.view.len if end is None else end
@@ -96,7 +100,7 @@ cdef inline PyObject* decode_value(Op* op, Source* source) except NULL:
     elif kind == K_UUID:
         return decode_fixed_bytes(op, 16, cursor)
     elif kind == K_BYTES:
-        return decode_bytes(op, cursor)
+        return decode_bytes(op, source)
     elif kind == K_UINT16:
         if wire_get_u16(cursor, &number):
             short(op, 2, cursor)
@@ -170,28 +174,19 @@ cdef PyObject* new_text(const uint8_t* start, Py_ssize_t length) except NULL:
     cdef PyObject* made = PyUnicode_DecodeUTF8(<const char*>start, length, NULL)
     if made == NULL:
         PyErr_Clear()
-        text = lenient_text(start[:length])
-        made = shared(<PyObject*>text)
+        made = lenient_text(start, length)
     return made
 
 
-cdef str lenient_text(bytes raw):
-    """Malformed UTF-8 as Java reads it: as Python's "replace", but one U+FFFD for a surrogate's two or three bytes."""
-    cdef list parts = []
-    while True:
-        try:
-            parts.append(raw.decode())
-            return "".join(parts)
-        except UnicodeDecodeError as error:
-            parts.append(raw[:error.start].decode())
-            parts.append("\ufffd")
-            raw = raw[max(error.end, error.start + surrogate_bytes(raw[error.start:error.start + 3])):]
-
-
-cdef Py_ssize_t surrogate_bytes(bytes bad):
-    if len(bad) < 2 or bad[0] != 0xED or not 0xA0 <= bad[1] <= 0xBF:
-        return 0
-    return 3 if len(bad) == 3 and 0x80 <= bad[2] <= 0xBF else 2
+cdef PyObject* lenient_text(const uint8_t* start, Py_ssize_t length) except NULL:
+    """Malformed UTF-8 as Java reads it (wire_text.h)."""
+    cdef char* mended = <char*>PyObject_Malloc(WIRE_MENDED_MOST * length)
+    if mended == NULL:
+        return PyErr_NoMemory()
+    try:
+        return PyUnicode_DecodeUTF8(mended, wire_mend_text(start, length, <uint8_t*>mended), NULL)
+    finally:
+        PyObject_Free(mended)
 
 
 cdef PyObject* decode_fixed_bytes(Op* op, Py_ssize_t length, wire_cursor* cursor) except NULL:
@@ -249,12 +244,13 @@ cdef bint skip_plain(Op* op, wire_cursor* cursor) noexcept:
     return True
 
 
-cdef PyObject* decode_bytes(Op* op, wire_cursor* cursor) except NULL:
+cdef PyObject* decode_bytes(Op* op, Source* source) except NULL:
     cdef int64_t length = 0
-    read_length(op, cursor, &length)
+    read_length(op, &source.cursor, &length)
     if length < 0:
         return null(op)
-    return decode_fixed_bytes(op, length, cursor)
+    spend(&source.budget, length // BYTES_AN_ELEMENT)
+    return decode_fixed_bytes(op, length, &source.cursor)
 
 
 cdef PyObject* decode_records(Op* op, Source* source) except NULL:
@@ -312,10 +308,13 @@ cdef PyObject* decode_array(Op* op, Source* source) except NULL:
     if <size_t>count > wire_left(&source.cursor) // <size_t>(least if least else 1):
         raise WireError(
             f"{<object>op.label}: {count} elements in {wire_left(&source.cursor)} bytes")
+    spend(&source.budget, count)
     made = PyList_New(count)
     try:
         for index in range(count):
             PyList_SET_ITEM(made, index, decode_value(op.element, source))
+            if source.budget.breathes:
+                breathe(&source.budget)
     except BaseException:
         Py_DECREF(made)
         raise
@@ -330,6 +329,7 @@ cdef int decode_tags(Plan* plan, PyObject** slots, Source* source) except -1:
     if count == 0 or count > 0x7fffffff:
         return 0
     for index in range(count):
+        spend(&source.budget, 1)
         if wire_get_uvarint(&source.cursor, &tag) or wire_get_uvarint(&source.cursor, &size):
             raise WireError(f"{<object>plan.name}: a tagged field cut short")
         for known in range(plan.tagged_count):

@@ -1,16 +1,20 @@
 # Objects to bytes: a walk along the plan into one growing buffer.
 #
 # A field that the version has not must hold its default unless it is ignorable; tagged fields at their default are
-# left out; unknown tags are written among the known ones in the order of tags.
+# left out; unknown tags are written among the known ones in the order of tags. What a thread writes (a budget that
+# breathes) may be no more than ANSWER_BYTES, and whoever gave it to the thread changes it no more.
 
 cdef enum:
     LARGEST_KEPT_BUFFER = 1 << 20
+    TURN_BYTES = 4 << 20       # written in one go
+    ANSWER_BYTES = 100 << 20   # of an answer, file ranges aside
 
 cdef struct Sink:
     wire_out out
     bint takes_ranges  # a records value may be a file range
     PyObject* ranges   # owned list of where, range, where, range ...; NULL: none so far
     int64_t range_bytes
+    Budget budget
 
 cdef wire_out spare  # the buffer of the last encoding; taken out while in use
 
@@ -22,6 +26,7 @@ cdef inline void open_sink(Sink* sink, bint takes_ranges) noexcept:
     sink.takes_ranges = takes_ranges
     sink.ranges = NULL
     sink.range_bytes = 0
+    sink.budget = UNLIMITED
     spare.data = NULL
     spare.capacity = 0
 
@@ -197,9 +202,20 @@ cdef int encode_string(Op* op, PyObject* value, wire_out* out) except -1:
         PyErr_Clear()
         raise WireError(f"{<object>op.label}: not UTF-8: {<object>value!r}")
     if length > 0x7fff:
-        raise WireError(f"{<object>op.label}: a string of {length} bytes; 32767 is the most")
+        length = cut_message(op, text, length)
     check(wire_put_uvarint(out, <uint32_t>(length + 1)) if op.compact else wire_put_i16(out, length))
     return check(wire_put_bytes(out, text, length))
+
+
+cdef Py_ssize_t cut_message(Op* op, const char* text, Py_ssize_t length) except -1:
+    """How much of a string that is too long is written: of an error message what there is room for, since it repeats what
+    a client sent, and the error itself matters more; of others nothing."""
+    if not (<object>op.label).endswith("error_message"):
+        raise WireError(f"{<object>op.label}: a string of {length} bytes; 32767 is the most")
+    length = 0x7fff
+    while <uint8_t>text[length] & 0xC0 == 0x80:  # in the middle of a character
+        length -= 1
+    return length
 
 
 cdef int encode_uuid(Op* op, PyObject* value, wire_out* out) except -1:
@@ -254,20 +270,46 @@ cdef int encode_nested(Op* op, PyObject* value, Sink* sink) except -1:
 
 
 cdef int encode_array(Op* op, PyObject* value, Sink* sink) except -1:
-    cdef Py_ssize_t index
+    cdef Py_ssize_t index, size
+    cdef bint is_list = PyList_Check(value)
     if value == Py_None:
         return put_null(op, &sink.out)
-    if PyList_Check(value):
-        put_length(op, PyList_GET_SIZE(value), &sink.out)
-        for index in range(PyList_GET_SIZE(value)):
-            encode_value(op.element, PyList_GET_ITEM(value, index), sink)
-    elif PyTuple_Check(value):
-        put_length(op, PyTuple_GET_SIZE(value), &sink.out)
-        for index in range(PyTuple_GET_SIZE(value)):
-            encode_value(op.element, PyTuple_GET_ITEM(value, index), sink)
-    else:
+    if not is_list and not PyTuple_Check(value):
         unfit(op, value, "a list")
+    size = PyList_GET_SIZE(value) if is_list else PyTuple_GET_SIZE(value)
+    put_length(op, size, &sink.out)
+    spend(&sink.budget, size)
+    if sink.budget.has_end:
+        check_bytes(sink)
+    for index in range(size):
+        if sink.budget.breathes:
+            encode_element_apart(op, <object>value, index, sink)
+        else:
+            encode_value(op.element, PyList_GET_ITEM(value, index) if is_list else PyTuple_GET_ITEM(value, index), sink)
     return 0
+
+
+cdef int encode_element_apart(Op* op, object elements, Py_ssize_t index, Sink* sink) except -1:
+    """While others may run in between: the element is kept, and may be gone."""
+    if index >= len(elements):
+        raise WireError(f"{<object>op.label}: it got shorter while it was written")
+    element = elements[index]
+    encode_value(op.element, <PyObject*>element, sink)
+    check_bytes(sink)
+    breathe(&sink.budget)
+    return 0
+
+
+cdef inline int check_bytes(Sink* sink) except -1:
+    if sink.out.length > <size_t>(ANSWER_BYTES if sink.budget.breathes else TURN_BYTES):
+        too_many_bytes(sink)
+    return 0
+
+
+cdef int too_many_bytes(Sink* sink) except -1:
+    if sink.budget.breathes:
+        raise WireError(f"an answer of more than {ANSWER_BYTES} bytes")
+    raise LargeMessage
 
 
 cdef int encode_tags(Plan* plan, PyObject** slots, Sink* sink) except -1:

@@ -2,6 +2,14 @@
 # seventh of the same class in Python.
 
 
+cdef extern from "Python.h":
+    bint PyGen_CheckExact(object)
+
+
+class WorkInSlices(TypeError):
+    """What should be a response is a generator, that is, work which comes to one."""
+
+
 cdef class Route
 
 
@@ -9,8 +17,10 @@ cdef class Exchange:
     """What the answer to a request must carry, and the way to give it.
 
     A handler returns its response, and the dispatcher puts it here; the loop calls encode() after what the pass
-    appended is on disk, so until then a response may still be changed. Or a handler keeps the answer's place with
-    defer(), returns that, and calls answer() later, once.
+    appended is on disk, so until then a response may still be changed (and is, by giving another one, or with
+    changed()). A response with a text that is too long for a message (the ids of clients may be made longer) is answered
+    with UNKNOWN_SERVER_ERROR, where `refuse` was set. Or a handler keeps the answer's place with defer(), returns that, and
+    calls answer() later, once.
     """
 
     cdef readonly object connection
@@ -19,13 +29,56 @@ cdef class Exchange:
     cdef readonly int version
     cdef readonly int correlation_id
     cdef readonly object client_id
-    cdef public object response
+    cdef public object refuse  # makes the API's answer of a KafkaError, should the response not fit into a message
     cdef readonly object ticket
-    cdef object held  # a ticket of its own: the answer is given, and waits all the same
+    cdef readonly bint is_large  # the request was not read, since it has too many elements for the loop
+    cdef object given  # the response
+    cdef object parts  # its bytes, once somebody asked what it weighs
+    cdef object held   # a ticket of its own: the answer is given, and waits all the same
     cdef bint flexible_header
+    cdef readonly int throttle_ms  # for which the client is asked to wait, and made to
+
+    @property
+    def response(self):
+        return self.given
+
+    @response.setter
+    def response(self, response):
+        if PyGen_CheckExact(response):
+            raise WorkInSlices
+        self.given = response
+        self.parts = None
+
+    def changed(self):
+        """The response is the same object, and says something else."""
+        self.parts = None
+
+    @property
+    def principal(self):
+        """Who asks; everybody is anonymous until connections are authenticated."""
+        state = self.connection.state
+        if state is not None:
+            return state.principal
+        from pykafkad.pure.authorization import ANONYMOUS
+
+        return ANONYMOUS
+
+    @property
+    def listener_name(self):
+        """Of the listener that the connection came in by."""
+        return self.connection.listener.owner.name
+
+    def throttle(self, int delay_ms):
+        """The client has exceeded a quota: its answer says for how long it should wait, and its connection begins no
+        request until then. Of several quotas the one that takes longest counts."""
+        if delay_ms > self.throttle_ms:
+            self.throttle_ms = delay_ms
+            self.parts = None
+            self.connection.mute(delay_ms)
 
     def defer(self):
-        self.ticket = self.connection.defer()
+        if self.ticket is None:
+            self.ticket = self.connection.defer()
         return self
 
     def answer(self, response):
@@ -40,7 +93,49 @@ cdef class Exchange:
         held, self.held = self.held, None
         held.answer(self)
 
+    def weigh(self):
+        """The bytes that the answer takes in memory, as far as that is known without holding the loop for long."""
+        try:
+            if self.parts is None:
+                self.parts = self.written(A_TURN)
+        except LargeMessage:
+            return TURN_BYTES
+        return weight_of(self.parts)
+
     def encode(self):
         if self.held is not None:
             return self.held
-        return frame(self.response, self.version, self.correlation_id, self.flexible_header)
+        parts, self.parts = self.parts, None
+        if parts is not None:
+            return parts
+        try:
+            return self.written(A_TURN)
+        except LargeMessage:
+            return self.route.write_large(self)
+
+    def encode_large(self):
+        """The same for another thread: the loop goes on beside it."""
+        return self.written(A_MESSAGE)
+
+    cdef object written(self, Budget budget):
+        if self.throttle_ms and hasattr(self.given, "throttle_time_ms"):
+            self.given.throttle_time_ms = self.throttle_ms
+        try:
+            return frame_within(budget, self.given, self.version, self.correlation_id, self.flexible_header)
+        except WireError:
+            if self.refuse is None:
+                raise
+            from pykafkad.errors import UNKNOWN_SERVER_ERROR, KafkaError
+
+            refused = self.refuse(KafkaError(UNKNOWN_SERVER_ERROR))
+            return frame_within(budget, refused, self.version, self.correlation_id, self.flexible_header)
+
+
+cdef Py_ssize_t weight_of(parts) except -1:
+    cdef Py_ssize_t total = 0
+    if type(parts) is bytes:
+        return len(<bytes>parts)
+    for part in <list>parts:
+        if type(part) is bytes:
+            total += len(<bytes>part)
+    return total

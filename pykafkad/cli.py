@@ -1,8 +1,8 @@
-"""The command line: `pykafkad start [server.properties] [options]`, and the way to the tools (tools/).
+"""The command line: `pykafkad start [server.properties] [options]`, and the dispatch to the tools (tools/).
 
-Owns the options of `start`, the choice of the data directory and the exit codes: 0 stopped when asked to, 1 could
-not start (a taken port, a locked directory), 2 a wrong command line or config. Whatever goes wrong is one
-line on standard error. Options are read by hand: argparse alone would cost 8 ms of a start that takes 60.
+Owns the options of `start`, the choice of the data directory and the exit codes: 0 stopped when asked to, 1 could not
+start (a taken port, a locked directory), 2 a wrong command line or config. Every error is one line on standard error.
+Options are parsed by hand: argparse alone would cost 8 ms of a start that takes 60.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ usage: pykafkad start [server.properties] [options]
 
 Serves Kafka's protocol. Without arguments: on 127.0.0.1:9092, with its data in a directory of yours.
 
-  --host HOST           listen there (0.0.0.0: on every interface); also what clients are told
+  --host HOST           listen there (0.0.0.0: on every interface); also what clients are told, unless
+                        advertised.listeners says otherwise
   --port PORT           0: any free one; the ready line names it
   --data DIR            where the data is kept (log.dirs)
   --ephemeral           keep the data in a temporary directory that is gone at exit
@@ -47,11 +48,11 @@ options; a later one wins. --host and --port replace those of the first listener
 
 
 class UsageError(Exception):
-    """The command line is wrong; str() is the line for the user."""
+    """The command line is wrong; str() is the message for the user."""
 
 
 class Options:
-    """What `pykafkad start` was given."""
+    """The options of `pykafkad start`."""
 
     __slots__ = ("data", "ephemeral", "file", "host", "log_level", "overrides", "port")
 
@@ -66,7 +67,7 @@ class Options:
 
 
 def parse_start(arguments: Sequence[str]) -> Options:
-    """The options of `start`, in any order; UsageError for what is not one."""
+    """Parse the options of `start`, which may come in any order; UsageError for an unknown one."""
     options = Options()
     read_options(options, arguments, _take, SETTERS)
     _check_data(options)
@@ -79,7 +80,8 @@ def read_options(
     take: Callable[[Any, str], bool],
     setters: Mapping[str, Callable[[Options, str], None]],
 ) -> None:
-    """Options with a value go to their setter; the others are offered to `take`, which says whether it knows them."""
+    """Call the setter of each option that has a value. Other arguments are passed to `take`, which returns whether it
+    knows them."""
     rest = list(arguments)
     while rest:
         argument = rest.pop(0)
@@ -186,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def tools_usage() -> str:
-    """The part of the usage that is about the tools."""
+    """The part of the usage about the tools."""
     from pykafkad.tools import TOOLS
 
     lines = "".join(f"  {name:<13} {about}\n" for name, (_, about) in TOOLS.items())
@@ -194,7 +196,7 @@ def tools_usage() -> str:
 
 
 def start(options: Options) -> int:
-    """Make the config, then serve until told to stop."""
+    """Make the config, then serve until the process is asked to stop."""
     return guarded(options, _start, with_directory=options.ephemeral)
 
 
@@ -212,7 +214,8 @@ def say_notes(config: BrokerConfig) -> None:
 
 
 def guarded(options: Options, serve: Callable[[Options, str | None], int], *, with_directory: bool) -> int:
-    """Serve; what goes wrong becomes one line and an exit code. `with_directory`: in a temporary one, gone at the end."""
+    """Serve; an error becomes one line and an exit code. `with_directory`: the data is in a temporary directory, which
+    is removed at the end."""
     from pykafkad.config import ConfigError
     from pykafkad.properties import PropertiesError
 
@@ -258,14 +261,14 @@ def load_config(options: Options, temporary: str | None) -> tuple[BrokerConfig, 
         data = default_data_directory()
     if data is not None:
         overrides["log.dirs"] = data
-        if "metadata.log.dir" in below:  # one directory was asked for: the metadata moves along
+        if "metadata.log.dir" in below:  # one directory was asked for, so the metadata log goes there as well
             overrides.setdefault("metadata.log.dir", data)
     config = BrokerConfig.from_sources(file, os.environ, overrides, host=options.host, port=options.port)
     return config, data_is_default
 
 
 def default_data_directory() -> str:
-    """This user's place for data, by the customs of the system."""
+    """The directory for this user's data, by the conventions of the operating system."""
     home = os.path.expanduser("~")
     xdg = os.environ.get("XDG_DATA_HOME", "")
     if not os.path.isabs(home) and not os.path.isabs(xdg):

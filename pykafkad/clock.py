@@ -1,6 +1,6 @@
-"""Time, as the broker sees it: the wall clock for what is stored, the monotonic one for what waits.
+"""Time, as the broker sees it: the wall clock for what is stored, the monotonic one for waits.
 
-Everything that needs the time is given a Clock, so that tests move time themselves (ManualClock).
+Everything that needs the time is given a Clock, so that tests can set the time (ManualClock).
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 
 
 class Clock:
-    """The machine's clocks, in whole milliseconds."""
+    """The machine's clocks."""
 
     __slots__ = ()
 
@@ -18,12 +18,16 @@ class Clock:
         return time.time_ns() // 1_000_000
 
     def monotonic_ms(self) -> int:
-        """Never goes back: waits, timeouts, idle connections."""
+        """A clock that never goes back, for waits, timeouts, idle connections."""
         return time.monotonic_ns() // 1_000_000
+
+    def monotonic_us(self) -> int:
+        """The same in microseconds, for what takes a few milliseconds or less."""
+        return time.monotonic_ns() // 1_000
 
 
 class ManualClock(Clock):
-    """A clock that only moves when told to."""
+    """A clock that moves only when a test moves it."""
 
     __slots__ = ("_monotonic_ms", "_now_ms")
 
@@ -37,13 +41,16 @@ class ManualClock(Clock):
     def monotonic_ms(self) -> int:
         return self._monotonic_ms
 
+    def monotonic_us(self) -> int:
+        return self._monotonic_ms * 1_000
+
     def advance(self, delta_ms: int) -> None:
-        """Time passes: both clocks move."""
+        """Let time pass: both clocks move."""
         if delta_ms < 0:
             raise ValueError("time passes forwards; set_wall() moves the wall clock back")
         self._now_ms += delta_ms
         self._monotonic_ms += delta_ms
 
     def set_wall(self, now_ms: int) -> None:
-        """Somebody set the machine's clock; the monotonic one does not notice."""
+        """Set the wall clock, as an administrator may; the monotonic clock does not change."""
         self._now_ms = now_ms

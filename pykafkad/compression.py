@@ -1,11 +1,17 @@
 """The codecs of record batches: decompression in bounded pieces, and compression.
 
-Owns the framings that Kafka uses (gzip members, xerial's snappy, LZ4 frames, zstd frames) as strictly or as
-loosely as Kafka reads them. Invariants: a piece is at most one block of a framing; pieces of one batch
-together are at most `allowed_bytes` of its size, so a bomb is refused while it unfolds; a codec's library is
-imported when it is first used; what comes before a fault is given out as far as Kafka's streams do, for then
-its verdict is on those records. Codecs have their number from the attributes of a batch: 0 none, 1 gzip,
-2 snappy, 3 lz4, 4 zstd. KIP-57 (LZ4 header checksum), KIP-110 (zstd), KIP-390 (levels).
+Owns the framings that Kafka uses (gzip members, xerial's snappy, LZ4 frames, zstd frames), which are read as strictly
+or as loosely as Kafka reads them. Codecs have the numbers that are in a batch's attributes: 0 none, 1 gzip, 2 snappy, 3
+lz4, 4 zstd. KIP-57 (LZ4 header checksum), KIP-110 (zstd), KIP-390 (levels).
+
+Invariants:
+- A piece is at most one block of a framing. The pieces of one batch together are at most `allowed_bytes` of its size,
+  so a decompression bomb is refused while it is being decompressed.
+- Where a framing continues without any output there is an empty piece, so that the caller can do other work between any
+  two pieces.
+- Pieces before a fault are returned as far as Kafka's streams return them, since Kafka then judges those records.
+- A lack of memory is not the fault of the bytes: MemoryError is not caught.
+- The library of a codec is imported when it is first used.
 """
 
 from __future__ import annotations
@@ -24,17 +30,17 @@ if TYPE_CHECKING:
 
 NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
-# Any batch may grow to the first; beyond it the growth itself must be believable. Kafka has no bound.
+# Any batch may expand to the first; beyond it the ratio itself must be plausible. Kafka has no bound.
 ALWAYS_ALLOWED_BYTES = 64 * 1024 * 1024
 BELIEVABLE_RATIO = 256
 
 
 class DecompressionError(Exception):
-    """The compressed bytes are not what their codec says."""
+    """The bytes are not what the codec requires."""
 
 
 class ExpansionError(Exception):
-    """More comes out than could be meant."""
+    """The batch expands to more than is allowed."""
 
 
 def allowed_bytes(compressed_size: int) -> int:
@@ -65,16 +71,21 @@ def bounded(found: Iterator[bytes], allowed: int) -> Iterator[bytes]:
         yield piece
 
 
-def filled(found: Iterator[bytes], fill_bytes: int) -> Iterator[bytes]:
-    """Bytes as a reader gets them that fills a buffer before it gives any out: those before a fault are lost
-    when they do not fill it. An empty piece is where the stream answers with less."""
+def filled(found: Iterator[bytes | None], fill_bytes: int) -> Iterator[bytes]:
+    """Pieces as a reader returns them that fills a buffer first: if a fault comes before the buffer is full, its bytes
+    are lost. An empty piece is where the stream returns less than asked for; None is only a pause."""
     waiting = b""
     for piece in found:
+        if piece is None:
+            yield b""
+            continue
         waiting += piece
         whole = len(waiting) - (len(waiting) % fill_bytes if piece else 0)
         if whole:
             yield waiting[:whole]
             waiting = waiting[whole:]
+        elif not piece:
+            yield b""
     if waiting:
         yield waiting
 
@@ -93,9 +104,9 @@ def compressor(codec: int, level: int | None = None) -> Compressor:
 
 # -- gzip, as java.util.zip.GZIPInputStream reads it
 
-GZIP_INPUT_BYTES, GZIP_OUTPUT_BYTES = 8 * 1024, 16 * 1024  # of one call of the library
+GZIP_INPUT_BYTES, GZIP_OUTPUT_BYTES = 8 * 1024, 16 * 1024  # in one call of the library
 GZIP_TRAILER_BYTES = 8
-# What must follow a member's deflated data for another member to be looked for: two trailers and a header.
+# How much must follow a member's deflated data so that another member is looked for: two trailers and a header.
 GZIP_NEXT_MEMBER_BYTES = 26
 
 
@@ -119,15 +130,14 @@ def gunzip(payload: memoryview) -> Iterator[bytes]:
                 piece = inflater.decompress(source, GZIP_OUTPUT_BYTES)
             except zlib.error as error:
                 raise DecompressionError(f"gzip: {error}") from None
-            if piece:
-                crc = zlib.crc32(piece, crc)
-                size += len(piece)
-                yield piece
+            crc = zlib.crc32(piece, crc)
+            size += len(piece)
+            yield piece
         position = after_gzip_member(payload, position - len(inflater.unused_data), crc, size)
 
 
 def after_gzip_member(payload: memoryview, position: int, crc: int, size: int) -> int:
-    """Check the trailer at `position`; where the next member starts, or -1 (other bytes are ignored)."""
+    """Check the trailer at `position`. Returns where the next member begins, or -1 (other bytes are ignored)."""
     trailer = payload[position : position + GZIP_TRAILER_BYTES]
     if len(trailer) < GZIP_TRAILER_BYTES:
         raise DecompressionError("unexpected end of gzip stream")
@@ -142,7 +152,7 @@ def after_gzip_member(payload: memoryview, position: int, crc: int, size: int) -
 
 
 def gzip_header(payload: memoryview, start: int) -> int:
-    """Where the deflated data of the member at `start` begins; -1 if no member starts there."""
+    """Where the deflated data of the member at `start` begins; -1 if there is no member."""
     header = payload[start : start + 10]
     if len(header) < 10 or bytes(header[:3]) != b"\x1f\x8b\x08":
         return -1
@@ -164,8 +174,12 @@ def gzip_header(payload: memoryview, start: int) -> int:
 
 
 def after_zero(payload: memoryview, position: int) -> int:
-    while position < len(payload) and payload[position]:
-        position += 1
+    while position < len(payload):
+        part = bytes(payload[position : position + GZIP_INPUT_BYTES])
+        place = part.find(0)
+        if place >= 0:
+            return position + place + 1
+        position += len(part)
     return position + 1
 
 
@@ -175,11 +189,11 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 XERIAL_BLOCK_BYTES = 32 * 1024
 SNAPPY_FILL_BYTES = 2048
-# A copy of 64 bytes takes three: no block of snappy expands further.
+# A copy of 64 bytes takes three bytes: no block of snappy expands further.
 SNAPPY_GREATEST_RATIO = 22
 
 
-def unsnappy(payload: memoryview) -> Iterator[bytes]:
+def unsnappy(payload: memoryview) -> Iterator[bytes | None]:
     if bytes(payload[:8]) != XERIAL_MAGIC or len(payload) < 16:
         if not len(payload):
             raise DecompressionError("cannot decompress an empty snappy stream")
@@ -190,7 +204,8 @@ def unsnappy(payload: memoryview) -> Iterator[bytes]:
         if bytes(payload[position : position + 4]) == XERIAL_MAGIC[:4]:  # a stream may be followed by another
             good = xerial_header(payload, position)
             position += 16
-            if not good:  # the Java library takes it for the end, but when it is asked again it goes on
+            yield None
+            if not good:  # the Java library treats it as the end, but continues if it is called again
                 if given % SNAPPY_FILL_BYTES == 0:
                     return
                 yield b""
@@ -201,14 +216,13 @@ def unsnappy(payload: memoryview) -> Iterator[bytes]:
         if size < 0 or size > len(payload) - position:
             raise DecompressionError("failed to read a snappy chunk")
         block = snappy_block(payload[position : position + size])
-        if block:
-            yield block
+        yield block or None
         given += len(block)
         position += size
 
 
 def xerial_header(payload: memoryview, position: int) -> bool:
-    """Is the header there good? One that begins well and has another magic is no fault."""
+    """Whether there is a valid header. Bytes that begin like one and have another magic are not a fault."""
     header = bytes(payload[position : position + 16])
     if len(header) < 16:
         raise DecompressionError("insufficient header size in a concatenated snappy stream")
@@ -227,13 +241,15 @@ def snappy_block(block: memoryview) -> bytes:
         raise DecompressionError("invalid snappy block")
     try:
         found: bytes = snappy.uncompress(block)
-    except Exception as error:  # the library has several, none with a common base
+    except MemoryError:
+        raise
+    except Exception as error:  # the library has several exceptions, without a common base
         raise DecompressionError(f"snappy: {error}") from None
     return found
 
 
 def snappy_claim(block: memoryview) -> int:
-    """The decompressed size that a block says it has; -1 when it cannot be read."""
+    """The decompressed size in a block's header; -1 if it cannot be read."""
     claimed = 0
     for place, byte in enumerate(block[:5]):
         claimed |= (byte & 0x7F) << (7 * place)
@@ -243,7 +259,7 @@ def snappy_claim(block: memoryview) -> int:
 
 
 class SnappyCompressor:
-    """xerial's framing: a header, then blocks with their size before them."""
+    """xerial's framing: a header, then blocks preceded by their sizes."""
 
     def __init__(self) -> None:
         import snappy
@@ -274,9 +290,9 @@ class SnappyCompressor:
 # -- lz4: one frame of independent blocks; what comes after its end is ignored, and so is its content checksum
 
 LZ4_MAGIC = 0x184D2204
-LZ4_STORED = 0x80000000  # bit of a block's size: it is not compressed
+LZ4_STORED = 0x80000000  # bit in a block's size: the block is not compressed
 LZ4_BLOCK_CHECKSUM, LZ4_CONTENT_SIZE, LZ4_CONTENT_CHECKSUM = 0x10, 0x08, 0x04
-LZ4_DEFAULT_LEVEL = 9  # Kafka's; it stands for the fast compressor
+LZ4_DEFAULT_LEVEL = 9  # Kafka's default level, for which the library's fast compressor is used
 
 
 def unlz4(payload: memoryview, check_header: bool) -> Iterator[bytes]:
@@ -301,13 +317,13 @@ def unlz4(payload: memoryview, check_header: bool) -> Iterator[bytes]:
             if lz4_int(payload, position) != hashed(block):
                 raise DecompressionError("lz4: block checksum mismatch")
             position += 4
-        if not found:  # nothing read is the end of it for the Java library
+        if not found:  # the Java library treats a read of nothing as the end
             return
         yield found
 
 
 def lz4_header(payload: memoryview, check_header: bool) -> tuple[int, int, int]:
-    """Flags, greatest block, and where the blocks start."""
+    """Flags, largest block size, and where the blocks begin."""
     if len(payload) < 7:
         raise DecompressionError("lz4: stream ended prematurely")
     if lz4_int(payload, 0) != LZ4_MAGIC:
@@ -371,15 +387,15 @@ class Lz4Compressor:
         return head + out
 
 
-# -- zstd: frames, one after another, also skippable ones. The library gives out all that its input holds, so
-# it is fed a block at a time; that needs their bounds.
+# -- zstd: frames, one after another, also skippable ones. The library decompresses all of its input at once, so it is
+# given one block at a time, whose bounds must be known for that.
 
 ZSTD_MAGIC = 0xFD2FB528
 ZSTD_SKIPPABLE = 0x184D2A50
 ZSTD_BLOCK_BYTES = 128 * 1024
-ZSTD_INPUT_BYTES = ZSTD_BLOCK_BYTES + 3  # what the Java library reads at a time
+ZSTD_INPUT_BYTES = ZSTD_BLOCK_BYTES + 3  # what the Java library reads at once
 ZSTD_FILL_BYTES = 16 * 1024
-ZSTD_WINDOW_BYTES = 1 << 27  # as the Java library: larger ones are refused
+ZSTD_WINDOW_BYTES = 1 << 27  # as in the Java library: larger windows are refused
 ZSTD_RLE, ZSTD_COMPRESSED = 1, 2  # kinds of blocks
 ZSTD_DEFAULT_LEVEL = 3
 
@@ -390,7 +406,8 @@ def unzstd(payload: memoryview) -> Iterator[bytes]:
     position = 0
     while position < len(payload):
         start = position
-        # Making a decompressor takes longer than most batches; list operations keep it to one user at a time.
+        # Creating a decompressor takes longer than most batches. List operations are atomic, so each has one user at a
+        # time.
         decompressor: Any = idle(idle_zstd) or zstandard.ZstdDecompressor(max_window_size=ZSTD_WINDOW_BYTES)
         try:
             frame = decompressor.decompressobj()
@@ -400,9 +417,11 @@ def unzstd(payload: memoryview) -> Iterator[bytes]:
                 if piece:
                     yield piece
         except zstandard.ZstdError as error:
+            keep_idle(idle_zstd, decompressor)
+            if OUT_OF_MEMORY in str(error):
+                raise MemoryError(str(error)) from None
             raise DecompressionError(f"zstd: {error}") from None
-        finally:
-            idle_zstd.append(decompressor)
+        keep_idle(idle_zstd, decompressor)
         yield b""
         if not frame.eof:
             check_torn_frame(payload, start)
@@ -410,18 +429,28 @@ def unzstd(payload: memoryview) -> Iterator[bytes]:
 
 
 def check_torn_frame(payload: memoryview, start: int) -> None:
-    """The Java library does not see that a frame is torn if it read its start together with another's end."""
+    """The Java library does not notice that a frame is torn if it has read its beginning together with the previous
+    end."""
     last_read = (len(payload) - 1) // ZSTD_INPUT_BYTES * ZSTD_INPUT_BYTES
     if start <= last_read:
         raise DecompressionError("zstd: truncated source")
 
 
 idle_zstd: list[Any] = []
-idle_zstd_compressors: dict[int, list[Any]] = {}  # by level; one takes eight times as long to make as to use
+idle_zstd_compressors: dict[int, list[Any]] = {}  # by level; making one takes eight times as long as using it
+IDLE_LEVELS = 4  # of compressors; those of other levels are created each time
+IDLE_BYTES = 8 * 1024 * 1024  # a compressor with more memory than this (large window, high level) is not kept
+IDLE_MOST = 4  # of a kind
+OUT_OF_MEMORY = "not enough memory"  # the library's message in the exception that it has for everything
+
+
+def keep_idle(waiting: list[Any], codec: Any) -> None:
+    if len(waiting) < IDLE_MOST and codec.memory_size() <= IDLE_BYTES:
+        waiting.append(codec)
 
 
 def idle(waiting: list[Any]) -> Any:
-    """One that nobody uses, or None; threads may ask at once."""
+    """One that is not in use, or None; may be called by several threads."""
     try:
         return waiting.pop()
     except IndexError:
@@ -435,7 +464,7 @@ class ZstdCompressor:
         import zstandard
 
         self._level = level
-        self._compressor: Any = idle(idle_zstd_compressors.setdefault(level, []))
+        self._compressor: Any = idle(idle_zstd_compressors.get(level, []))
         self._compressor = self._compressor or zstandard.ZstdCompressor(level=level)
         self._frame = self._compressor.compressobj()
 
@@ -445,13 +474,14 @@ class ZstdCompressor:
 
     def flush(self) -> bytes:
         out: bytes = self._frame.flush()
-        idle_zstd_compressors[self._level].append(self._compressor)
+        if self._level in idle_zstd_compressors or len(idle_zstd_compressors) < IDLE_LEVELS:
+            keep_idle(idle_zstd_compressors.setdefault(self._level, []), self._compressor)
         return out
 
 
 def zstd_ends(payload: memoryview, start: int) -> Iterator[int]:
-    """Where the parts of the frame at `start` end: after each block, the last time after its checksum; the
-    payload's end where the frame is torn or its header wrong: the library says what is the matter."""
+    """Where the parts of the frame at `start` end: after each block, and at last after the checksum. If the frame is
+    torn or its header wrong, the payload's end, so that the library reports the error."""
     magic = zstd_int(payload, start, 4)
     if magic & 0xFFFFFFF0 == ZSTD_SKIPPABLE:
         yield min(start + 8 + max(0, zstd_int(payload, start + 4, 4)), len(payload))
@@ -481,6 +511,6 @@ def zstd_header(payload: memoryview, start: int) -> tuple[int, int]:
 
 
 def zstd_int(payload: memoryview, position: int, size: int) -> int:
-    """-1 where the payload ends before it."""
+    """-1 if the payload ends before it."""
     found = payload[position : position + size]
     return int.from_bytes(found, "little") if len(found) == size else -1

@@ -1,15 +1,15 @@
-"""The broker's and the topics' configuration: where values come from, and what they are.
+"""The configuration of the broker and of topics: where values come from, and what they are.
 
-Owns the merge of the sources (a later one wins: defaults, server.properties, KAFKA_ environment
-variables, the command line), the parsed values, the derived ones (listeners, log directories, the topics'
-defaults) and what is to be said about keys at start (unknown ones, ones not honoured). The facts are in
-config_table and config_entities, the rules in config_def, config_checks and config_listeners.
+Owns the merge of the sources (a later one wins: defaults, server.properties, KAFKA_ environment variables, the command
+line), the parsed values, the derived ones (listeners, log directories, the topics' defaults) and the messages about
+keys at start (unknown ones, ones not honoured). The facts are in config_table and config_entities, the rules in
+config_def, config_checks and config_listeners.
 
-A broker's config changes while it runs (KIP-226): `adopt` takes what `with_dynamic` made, in place, so that whoever
-reads `config[...]` reads what counts now. `texts` stays what the sources said.
+A broker's config changes while it runs (KIP-226): `adopt` takes over what `with_dynamic` made, in place, so that
+`config[...]` always gives the value that is in effect. `texts` stays what the sources contain.
 
-Where Kafka insists on a key without a default we are content: node.id is 1, process.roles is both, and a
-broker listens on loopback unless it is told otherwise.
+Some keys that Kafka requires have a default here: node.id is 1, process.roles is both, and the broker listens on the
+loopback interface.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 from pykafkad import config_checks, config_entities, config_listeners, config_table
 from pykafkad.config_def import ConfigError, Key, rows, show, to_text
 from pykafkad.config_listeners import Endpoint
+from pykafkad.pure import java
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ _DEFAULTS["process.roles"] = ["broker", "controller"]
 _DEFAULTS["controller.listener.names"] = []
 _DEFAULTS["listeners"] = [f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}"]
 
-# Variables of Kafka's own images and scripts that are no configs.
+# Variables of Kafka's own images and scripts that are not configs.
 NOT_CONFIGS = frozenset(
     {
         "KAFKA_CLUSTER_ID",
@@ -76,7 +77,7 @@ NOT_CONFIGS = frozenset(
 
 
 def properties_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Kafka's image's rule: KAFKA_LOG_DIRS is log.dirs; `__` stands for `_` and `___` for `-`."""
+    """The rule of Kafka's image: KAFKA_LOG_DIRS is log.dirs; `__` stands for `_` and `___` for `-`."""
     found = {}
     for variable in sorted(environment):
         if variable.startswith("KAFKA_") and variable not in NOT_CONFIGS:
@@ -108,8 +109,8 @@ class BrokerConfig:
     )
 
     listeners: list[Endpoint]  # the first one is what the ready line names
-    advertised_listeners: list[Endpoint]  # an empty host and port 0 are for the server to fill in
-    controller_listeners: list[Endpoint]  # asked for and not opened
+    advertised_listeners: list[Endpoint]  # for an empty host and port 0 the server fills in the real ones
+    controller_listeners: list[Endpoint]  # configured, and not opened
 
     def __init__(
         self,
@@ -119,7 +120,7 @@ class BrokerConfig:
     ) -> None:
         self.texts = dict(texts)
         self.origins = dict(origins or {})
-        self.dynamic = dict(dynamic or {})  # counts for more than the texts
+        self.dynamic = dict(dynamic or {})  # override the texts
         self.unknown = [name for name in self.texts if _known(name) is None]
         self._values = dict(_DEFAULTS)
         everything = self.texts | self.dynamic
@@ -129,6 +130,7 @@ class BrokerConfig:
                     self._values[name] = keys[name].parse(everything[name])
         self._resolve_node_id()
         self._check_quorum()
+        self._check_security()
         self._resolve_listeners()
         config_checks.check_broker(self._values)
         self._resolve_log_dirs()
@@ -147,7 +149,7 @@ class BrokerConfig:
     ) -> BrokerConfig:
         """Merge the file's properties, the environment's and the command line's; a later source wins.
 
-        `host` and `port` replace those of the first client listener, and of what it advertises.
+        `host` and `port` replace those of the first client listener.
         """
         texts: dict[str, str] = {}
         origins: dict[str, str] = {}
@@ -168,26 +170,27 @@ class BrokerConfig:
         return self._values[name]
 
     def explicit(self, name: str) -> bool:
-        """Whether one of the sources set the key, be it to its default."""
+        """Whether one of the sources sets the key, even if only to its default."""
         return name in self.texts
 
     def default_text(self, name: str) -> str | None:
-        """What a client is told the key is where nobody sets it: ours, where we are content without a value."""
+        """The value that clients see of a key that nobody has set: our own default for keys that Kafka requires."""
         if name in BROKER_KEYS:
             return to_text(BROKER_KEYS[name].default if self.explicit(name) else _DEFAULTS[name])
         return None
 
     def listener_text(self, listener: str, key: str) -> str | None:
-        """What is said of a key for one listener alone, with `listener.name.NAME.` before it."""
+        """The value of a key for one listener alone, which is set with the prefix `listener.name.NAME.`."""
         name = f"listener.name.{listener.lower()}.{key}"
         return self.dynamic.get(name, self.texts.get(name))
 
     def with_dynamic(self, texts: Mapping[str, str]) -> BrokerConfig:
-        """What this would be with these dynamic texts instead of its present ones; ConfigError if it cannot be."""
+        """This config with these dynamic texts in place of its present ones; ConfigError if they are not valid."""
         return BrokerConfig(self.texts, self.origins, texts)
 
     def adopt(self, other: BrokerConfig) -> set[str]:
-        """Become what `with_dynamic` made; the names whose values or texts for listeners differ."""
+        """Take over what `with_dynamic` made; returns the names of keys whose values, or texts for a listener, have
+        changed."""
         changed = {name for name, value in other._values.items() if value != self._values[name]}
         for name in self.dynamic.keys() | other.dynamic.keys():
             if name not in BROKER_KEYS and self.dynamic.get(name) != other.dynamic.get(name):
@@ -202,7 +205,7 @@ class BrokerConfig:
 
     @property
     def unhonoured(self) -> list[str]:
-        """Known keys that somebody set and that change nothing in this broker."""
+        """Known keys that are set and have no effect in this broker."""
         honoured = config_table.HONOURED
         return [
             name
@@ -211,7 +214,7 @@ class BrokerConfig:
         ]
 
     def notes(self) -> list[tuple[str, str]]:
-        """What the user should be told at start, as (level, line)."""
+        """Messages for the log at start, as (level, line)."""
         notes = []
         if self.unknown:
             said = f"These configurations '{show(self.unknown)}' were supplied but are not used yet."
@@ -241,7 +244,7 @@ class BrokerConfig:
         self.node_id = node_id
 
     def _check_quorum(self) -> None:
-        """This broker is its own controller: a quorum of others cannot be joined, and is not ignored."""
+        """This broker is its own controller: a config that names other controllers is refused, not ignored."""
         roles = self["process.roles"]
         if sorted(roles) != ["broker", "controller"]:
             message = (
@@ -249,7 +252,7 @@ class BrokerConfig:
                 "this broker is its own controller, and can be neither without the other"
             )
             raise ConfigError("process.roles", ",".join(roles), message, "broker,controller")
-        voters = {int(voter.partition("@")[0]) for voter in self["controller.quorum.voters"]}
+        voters = {java.parse_int(voter.partition("@")[0]) for voter in self["controller.quorum.voters"]}
         if voters and self.node_id not in voters:
             message = (
                 "If process.roles contains the 'controller' role, the node id "
@@ -263,6 +266,13 @@ class BrokerConfig:
                     f"Invalid value {self.text(key)} for configuration {key}: cannot join a quorum of others"
                 )
                 raise ConfigError(key, self.text(key), message, "this node alone")
+
+    def _check_security(self) -> None:
+        """An authorizer is refused, since a broker that ignored it would let everybody in."""
+        key = "authorizer.class.name"
+        if self[key]:
+            message = f"Invalid value {self[key]} for configuration {key}: access cannot be checked here"
+            raise ConfigError(key, self[key], message, "nothing: whoever reaches the port may do everything")
 
     def _resolve_listeners(self) -> None:
         found = config_listeners.Listeners(self._values, self.texts | self.dynamic)
@@ -293,19 +303,19 @@ class BrokerConfig:
 
 
 def _known(name: str) -> str | None:
-    """The key that a name stands for: itself, or what follows `listener.name.NAME.`; None if unknown."""
+    """The key that a name refers to: itself, or what follows `listener.name.NAME.`; None if unknown."""
     if name in BROKER_KEYS or name in OWN_KEYS:
         return name
     if name.startswith("listener.name."):
         suffix = name.split(".", 3)[-1]
-        for candidate in (suffix, suffix.partition(".")[2]):  # with a SASL mechanism in between, or without
+        for candidate in (suffix, suffix.partition(".")[2]):  # with a SASL mechanism before it, or without
             if candidate in BROKER_KEYS:
                 return candidate
     return None
 
 
 def _topic_defaults(values: Mapping[str, Value]) -> dict[str, Value]:
-    """What a topic without configs has: its keys' defaults as the broker's keys set them."""
+    """The config of a topic without configs of its own: its keys' defaults, as the broker's keys set them."""
     defaults: dict[str, Value] = {}
     for name, key in TOPIC_KEYS.items():
         defaults[name] = key.default
@@ -321,7 +331,7 @@ def _topic_defaults(values: Mapping[str, Value]) -> dict[str, Value]:
 
 
 def validate_topic_config(name: str, value: str | None) -> None:
-    """One topic config by itself; ConfigError with the message Kafka answers with."""
+    """Check one topic config by itself; ConfigError with the message that Kafka answers with."""
     key = TOPIC_KEYS.get(name)
     if key is None:
         raise ConfigError(name, value, f"Unknown topic config name: {name}", "a topic config of Kafka 4.3")
@@ -331,7 +341,7 @@ def validate_topic_config(name: str, value: str | None) -> None:
 
 
 def validate_topic_configs(broker: BrokerConfig, overrides: Mapping[str, str | None]) -> None:
-    """All of a topic's configs: names, values, and what they must be to each other; Kafka's first error."""
+    """Check all configs of a topic: names, values, and their relations; raises Kafka's first error."""
     nulls = [name for name, value in overrides.items() if value is None]
     if nulls:
         message = f"Null value not supported for topic configs: {','.join(nulls)}"
@@ -345,8 +355,8 @@ def validate_topic_configs(broker: BrokerConfig, overrides: Mapping[str, str | N
 class TopicConfig:
     """The effective configuration of one topic: its own configs over the broker's defaults.
 
-    `config["retention.ms"]` is a parsed value. `internal.segment.bytes`, where set, is what `segment.bytes`
-    gives: that is how Kafka's own tests get small segments, and ours.
+    `config["retention.ms"]` is a parsed value. If `internal.segment.bytes` is set, it replaces `segment.bytes`: that is
+    how Kafka's own tests get small segments, and ours.
     """
 
     __slots__ = ("_remote_system", "_values", "overrides")
@@ -372,5 +382,5 @@ class TopicConfig:
         return to_text(self._values[name])
 
     def check(self) -> None:
-        """The rules across keys, for when the configs are set; ConfigError for the first one broken."""
+        """Check the rules across keys when the configs are set; raises ConfigError for the first one that is broken."""
         config_checks.check_topic(self._values, remote_system=self._remote_system)

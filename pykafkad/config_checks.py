@@ -1,8 +1,7 @@
-"""What several config keys must be to each other: Kafka's checks across keys, with its wording.
+"""Relations that config keys must have to each other: Kafka's checks across keys, with its messages.
 
-Owns the rules that one value alone cannot break. Those of a broker are run at start on the parsed values,
-those of a topic whenever its configs are set. A value that is wrong by itself was found by config_def
-before.
+Owns the rules that a single value cannot break. Those of a broker are checked at start on the parsed values, those of a
+topic whenever its configs are set. Values that are wrong by themselves were found by config_def before.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
     from pykafkad.config_def import Value
 
-# (key, "<=" or ">=", other key) in Kafka's order; the sentence is "key must be less than or equal to other"
+# (key, "<=" or ">=", other key) in Kafka's order; the message is "key must be less than or equal to other"
 _GROUP_ORDER = (
     *(
         (f"group.{kind}.{left}", relation, f"group.{kind}.{right}")
@@ -46,7 +45,7 @@ _SAID = {"<=": "less than or equal to", ">=": "greater than or equal to"}
 _COMPRESSION_CODECS = ("offsets.topic.compression.codec", "share.coordinator.state.topic.compression.codec")
 
 
-# There are no others here: classes of users are Java's.
+# There are no others here: custom ones are Java classes.
 _ASSIGNORS = (
     "uniform",
     "range",
@@ -60,12 +59,12 @@ def _refuse(values: Mapping[str, Value], key: str, message: str, allowed: str) -
 
 
 def _require(values: Mapping[str, Value], key: str, message: str, allowed: str) -> ConfigError:
-    """Of the rules that Kafka's code asserts, as clients can see."""
+    """For rules that Kafka's code asserts; the message is the one that clients see."""
     return ConfigError(key, show(values[key]), message, allowed, f"requirement failed: {message}")
 
 
 def check_broker(values: Mapping[str, Value]) -> None:
-    """Everything but the listeners and the quorum; ConfigError for the first rule that does not hold."""
+    """Check everything but the listeners and the quorum; ConfigError for the first rule that is broken."""
     _check_log(values)
     _check_replica(values)
     _check_network(values)
@@ -189,7 +188,7 @@ def _check_remote(values: Mapping[str, Value], *, remote_system: bool) -> None:
 def _check_local_retention(values: Mapping[str, Value], local_key: str, key: str) -> None:
     local, whole = values[local_key], values[key]
     assert isinstance(local, int) and isinstance(whole, int)
-    if local == -2 or whole == -1:  # the same as the whole; or the whole is unlimited
+    if local == -2 or whole == -1:  # the same as the limit for the whole log; or that is unlimited
         return
     if local == -1:
         why = f"Value must not be -1 as {key} value is set as {whole}."

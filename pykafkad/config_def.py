@@ -1,17 +1,19 @@
-"""How one config value is parsed and checked: Kafka's ConfigDef, with its types, validators and wording.
+"""How one config value is parsed and checked: Kafka's ConfigDef, with its types, validators and messages.
 
-Owns the row type of the config tables (Key), the parsing of a text into a value of the key's type and the
-checks of one value by itself. What several keys must be to each other is in config_checks. Every message
-is the one Kafka 4.3.1 gives, because CreateTopics and AlterConfigs carry it to clients.
+Owns the row type of the config tables (Key), the parsing of a text into a value of the key's type and the checks of one
+value by itself. Relations between keys are in config_checks. Every message is the one that Kafka 4.3.1 gives, because
+CreateTopics and AlterConfigs send it to clients.
 
-Validators are short texts in the tables, read when a value is checked:
+Validators are short texts in the tables, parsed when a value is checked:
     1..  ..9  0..0.5     a range, bounds included              1..9|-1   a range, or that one number more
     in a|b               one of these                          icase A|B    the same, whatever the case
-    list  list?          distinct, non-empty elements; with ? the list may be empty; may go on with a|b
+    list  list?          distinct, non-empty elements; with ? the list may be empty; may be followed by a|b
     nonempty  nonnull  throttled (topic replicas)  voters  bootstrap (KRaft quorum)  reset (share groups)
 """
 
 from __future__ import annotations
+
+from pykafkad.pure import java
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,10 +21,10 @@ if TYPE_CHECKING:
 
     Value = bool | int | float | str | list[str] | None
 
-# Java's String.trim(): everything up to the blank, and nothing else (no non-breaking space)
-JAVA_BLANKS = "".join(map(chr, range(0x21)))
+JAVA_BLANKS = java.BLANKS
+BLANKS_BESIDE_COMMAS = " \t\n\v\f\r"  # the characters of \s in Java's regular expressions
 
-INTEGER_BITS = {"SHORT": 16, "INT": 32, "LONG": 64}
+INTEGER_PARSERS = {"SHORT": java.parse_short, "INT": java.parse_int, "LONG": java.parse_long}
 SAID_OF_TYPE = {
     "BOOLEAN": "true or false",
     "SHORT": "a whole number",
@@ -39,7 +41,7 @@ SAID_OF_TYPE = {
 class ConfigError(Exception):
     """A value that is not allowed. str() is Kafka's message; `allowed` says what would be.
 
-    `told` is how Kafka words it to a client, where that is worse for a person to read.
+    `told` is the message that Kafka sends to clients, where that is harder for a person to read.
     """
 
     def __init__(self, key: str, value: object, message: str, allowed: str = "", told: str = "") -> None:
@@ -85,23 +87,23 @@ class Key:
         return {"": "read-only", "broker": "per-broker", "cluster": "cluster-wide"}[self.scope]
 
     def parse(self, text: str) -> Value:
-        """The value a text stands for, checked; ConfigError with Kafka's message if it is not allowed."""
+        """The value of a text, checked; ConfigError with Kafka's message if it is not allowed."""
         value = _PARSERS[self.type](self, text)
         return _check(self, value) if self.validator else value
 
     def allowed(self) -> str:
-        """What the key takes, in a few words."""
+        """The values that the key allows, in a few words."""
         return _said_of_validator(self) or SAID_OF_TYPE[self.type]
 
     def error(self, value: object, why: str) -> ConfigError:
-        """What Kafka says when this key has that value."""
+        """Kafka's error for this key with that value."""
         shown = "[hidden]" if self.sensitive else show(value)
         message = f"Invalid value {shown} for configuration {self.name}: {why}"
         return ConfigError(self.name, shown, message, self.allowed())
 
 
 def rows(table: Iterable[tuple[object, ...]]) -> dict[str, Key]:
-    """A literal table as keys by name, in its order; tuples among the defaults become lists."""
+    """A literal table as keys by name, in its order; defaults that are tuples become lists."""
     keys = {}
     for row in table:
         key = Key(*row)  # type: ignore[arg-type]  # the table's columns are Key's parameters
@@ -115,7 +117,7 @@ def rows(table: Iterable[tuple[object, ...]]) -> dict[str, Key]:
 
 
 def show(value: object) -> str:
-    """A value the way Java's toString shows it."""
+    """A value as Java's toString() shows it."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -128,7 +130,7 @@ def show(value: object) -> str:
 
 
 def to_text(value: Value) -> str | None:
-    """A value the way a client is shown it, and could set it: lists without their brackets."""
+    """A value as a client sees it, and could set it: lists without brackets."""
     if value is None:
         return None
     return ",".join(value) if isinstance(value, list) else show(value)
@@ -160,53 +162,29 @@ def show_double(value: float) -> str:
 
 
 def _parse_boolean(key: Key, text: str) -> bool:
-    lowered = text.strip(JAVA_BLANKS).lower()
-    if lowered not in ("true", "false"):
+    word = text.strip(JAVA_BLANKS).upper()
+    if word not in ("TRUE", "FALSE"):
         raise key.error(text, "Expected value to be either true or false")
-    return lowered == "true"
+    return word == "TRUE"
 
 
 def _parse_integer(key: Key, text: str) -> int:
-    trimmed = text.strip(JAVA_BLANKS)
-    bits = INTEGER_BITS[key.type]
     try:
-        # Python is more generous than Java: it skips more kinds of blanks, and takes 1_000
-        if "_" in trimmed or trimmed != trimmed.strip():
-            raise ValueError
-        value = int(trimmed)
+        return INTEGER_PARSERS[key.type](text.strip(JAVA_BLANKS))
     except ValueError:
         raise key.error(text, f"Not a number of type {key.type}") from None
-    if not -(1 << bits - 1) <= value < 1 << bits - 1:
-        raise key.error(text, f"Not a number of type {key.type}")
-    return value
 
 
 def _parse_double(key: Key, text: str) -> float:
-    trimmed = text.strip(JAVA_BLANKS)
     try:
-        return _java_double(trimmed)
+        return java.parse_double(text)
     except ValueError:
         raise key.error(text, f"Not a number of type {key.type}") from None
-
-
-def _java_double(text: str) -> float:
-    """Double.parseDouble: only NaN and Infinity by name, hexadecimals with an exponent, a suffix d or f."""
-    lowered = text.lower()
-    if text.lstrip("+-") in ("NaN", "Infinity") and len(text) - len(text.lstrip("+-")) <= 1:
-        return float(text)
-    if "n" in lowered or "_" in lowered or text != text.strip() or not text.isascii():
-        raise ValueError(text)
-    if "x" in lowered:
-        if "p" not in lowered:
-            raise ValueError(text)
-        mantissa, _, exponent = lowered.rpartition("p")
-        return float.fromhex(f"{mantissa}p{exponent.rstrip('df')}")
-    return float(text[:-1] if lowered[-1:] in ("d", "f") else text)
 
 
 def _parse_list(_key: Key, text: str) -> list[str]:
     trimmed = text.strip(JAVA_BLANKS)
-    return [element.strip(JAVA_BLANKS) for element in trimmed.split(",")] if trimmed else []
+    return [element.strip(BLANKS_BESIDE_COMMAS) for element in trimmed.split(",")] if trimmed else []
 
 
 def _parse_text(_key: Key, text: str) -> str:
@@ -241,7 +219,7 @@ def _check(key: Key, value: Value) -> Value:
         if value not in rest.split("|"):
             raise key.error(value, f"String must be one of: {rest.replace('|', ', ')}")
     elif word == "icase":
-        if str(value).lower() not in rest.lower().split("|"):
+        if str(value).upper() not in rest.upper().split("|"):
             raise key.error(value, f"String must be one of (case insensitive): {rest.replace('|', ', ')}")
     elif word == "nonempty":
         if not value:
@@ -290,11 +268,11 @@ _THROTTLED = "[partitionId]:[brokerId],[partitionId]:[brokerId],..."
 
 def _check_throttled(key: Key, value: Value) -> None:
     assert isinstance(value, list)
-    if value == ["*"]:
+    if "".join(value).strip(JAVA_BLANKS) == "*":
         return
     for pair in value:
         parts = pair.split(":")
-        if pair and not (len(parts) == 2 and all(part.isdigit() and part.isascii() for part in parts)):
+        if pair and not (len(parts) == 2 and all(map(_is_digits, parts))):
             said = f"must be the literal '*' or a list of replicas in the following format: {_THROTTLED}"
             raise key.error(value, f"{key.name} {said}")
 
@@ -307,7 +285,7 @@ def _check_voters(key: Key, value: Value) -> None:
         if not at:
             message = f"Invalid configuration value for {key.name}. {form}"
             raise ConfigError(key.name, entry, message, "id@host:port")
-        if not _is_int(identity):
+        if not _is_a(java.parse_int, identity):
             message = f"Failed to parse voter ID as an integer from {identity}"
             raise ConfigError(key.name, entry, message, "id@host:port")
         if not _is_host_port(address):
@@ -324,10 +302,6 @@ def _check_bootstrap(key: Key, value: Value) -> None:
             raise ConfigError(key.name, entry, message, "host:port")
 
 
-# Java's Duration: days, then hours, minutes and seconds after a T; any of them with a sign of its own
-_DURATION = r"([-+]?)P(?:([-+]?\d+)D)?(T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+(?:[.,]\d{0,9})?)S)?)?"
-
-
 def _check_reset(key: Key, value: Value) -> None:
     text = str(value)
     kind, colon, duration = text.partition(":")
@@ -340,24 +314,24 @@ def _check_reset(key: Key, value: Value) -> None:
 
 
 def _is_duration(text: str) -> bool:
-    import re  # for share groups alone: a broker's start does without it
+    return _is_a(java.parse_duration, text) and java.parse_duration(text) >= 0
 
-    match = re.fullmatch(_DURATION, text, re.IGNORECASE | re.ASCII)
-    if match is None or match[3] in ("T", "t"):
+
+def _is_a(parse: Callable[[str], object], text: str) -> bool:
+    try:
+        parse(text)
+    except ValueError:
         return False
-    units = ((match[2], 86400), (match[4], 3600), (match[5], 60), (match[6], 1))
-    given = [float(number.replace(",", ".")) * seconds for number, seconds in units if number]
-    return bool(given) and sum(given) * (-1 if match[1] == "-" else 1) >= 0
+    return True
 
 
-def _is_int(text: str) -> bool:
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    return digits.isdigit()
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
 
 
 def _is_host_port(text: str) -> bool:
     host, colon, port = text.rpartition(":")
-    return bool(colon) and port.isdigit() and bool(host.strip("[]"))
+    return bool(colon and host.strip("[]")) and _is_digits(port) and _is_a(java.parse_int, port)
 
 
 _SPECIAL: dict[str, Callable[[Key, Value], None]] = {

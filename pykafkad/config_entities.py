@@ -1,7 +1,7 @@
-"""The config keys of topics, groups, client-metrics subscriptions and quotas in Kafka 4.3.1, as tables.
+"""The config keys of topics, groups, client metrics subscriptions and quotas in Kafka 4.3.1, as tables.
 
-Owns the same facts as config_table does for brokers, and where an entity's default comes from: the broker's
-keys, in the order in which they are asked, each with the factor to the entity key's unit.
+Owns the same facts as config_table does for brokers, and where an entity's default comes from: the broker's keys, in
+the order in which they are looked at, each with the factor to the entity key's unit.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ QUOTA_BROKER: tuple[tuple[object, ...], ...] = (
 )
 # fmt: on
 
-# Topic keys this broker acts upon; the others are kept, shown and handed on, as in Kafka.
+# Topic keys that this broker acts upon; the others are stored, shown and passed on, as in Kafka.
 TOPIC_HONOURED: frozenset[str] = frozenset({
     "cleanup.policy", "compression.gzip.level", "compression.lz4.level", "compression.type",
     "compression.zstd.level", "delete.retention.ms", "file.delete.delay.ms", "flush.messages", "flush.ms",

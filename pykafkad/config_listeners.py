@@ -1,14 +1,15 @@
-"""Listeners and what they advertise, out of their config texts.
+"""Listeners and what they advertise, from their config texts.
 
-Owns the reading of `listeners`, `advertised.listeners`, `listener.security.protocol.map` and
-`max.connections.per.ip.overrides`, with Kafka's rules and wording. Controller listeners are recognised
-and left out: this broker is its own controller and opens no port for it. Only protocols in SERVED are
-accepted, so that nothing meant to be encrypted or authenticated is ever served in the clear.
+Owns the parsing of `listeners`, `advertised.listeners`, `listener.security.protocol.map` and
+`max.connections.per.ip.overrides`, with Kafka's rules and messages. Controller listeners are recognised and left out:
+this broker is its own controller and opens no port for it. Only protocols in SERVED are accepted, so that nothing that
+should be encrypted or authenticated is ever served in the clear.
 """
 
 from __future__ import annotations
 
-from pykafkad.config_def import JAVA_BLANKS, ConfigError, show
+from pykafkad.config_def import BLANKS_BESIDE_COMMAS, JAVA_BLANKS, ConfigError, show
+from pykafkad.pure import java
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _HOST_CHARACTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWX
 
 
 class Endpoint:
-    """One listener: its name, its security protocol, and where it listens or says it listens.
+    """One listener: its name, its security protocol, and the address that it listens on or advertises.
 
     An empty host means every interface, port 0 any free one.
     """
@@ -62,7 +63,7 @@ def host_port(host: str, port: int) -> str:
 
 
 def listener_name(text: str) -> str:
-    """The name a listener's text starts with, in capitals as Kafka compares them."""
+    """The name at the beginning of a listener's text, in capitals as Kafka compares them."""
     name, separator, _ = text.partition(":")
     if not separator or not name:
         raise ConfigError("listeners", text, f"Unable to parse a listener name from {text}", LISTENER_FORM)
@@ -73,7 +74,7 @@ def parse_protocol_map(text: str) -> dict[str, str]:
     """`NAME:PROTOCOL,...` as a dict, in its order."""
     key = "listener.security.protocol.map"
     found: dict[str, str] = {}
-    for entry in _entries(text):
+    for entry in _csv(text):
         name, colon, protocol = entry.rpartition(":")
         if not colon:
             allowed = "NAME:PROTOCOL, several of them separated by commas"
@@ -87,25 +88,36 @@ def parse_protocol_map(text: str) -> dict[str, str]:
 
 
 def parse_overrides(text: str) -> dict[str, int]:
-    """`max.connections.per.ip.overrides`: host or address -> how many connections."""
+    """`max.connections.per.ip.overrides`: host or address -> number of connections."""
     key = "max.connections.per.ip.overrides"
     allowed = "HOST:COUNT, several of them separated by commas"
-    found: dict[str, int] = {}
-    for entry in _entries(text):
+    texts: dict[str, str] = {}
+    for entry in _csv(text):
         host, colon, count = entry.rpartition(":")
         if not colon:
             raise _without_colon(key, text, entry, allowed)
-        count = count.strip(JAVA_BLANKS)
-        if not count.removeprefix("-").removeprefix("+").isdigit():
-            raise ConfigError(key, text, f'For input string: "{count}"', allowed)
-        found[host.strip(JAVA_BLANKS)] = int(count)
+        texts[host.strip(JAVA_BLANKS)] = count.strip(JAVA_BLANKS)
+    found: dict[str, int] = {}
+    for host in java.set_order(texts):  # of several mistakes Kafka reports the first one in the map
+        try:
+            found[host] = java.parse_int(texts[host])
+        except ValueError:
+            raise ConfigError(key, text, f'For input string: "{texts[host]}"', allowed) from None
     return found
 
 
 def _without_colon(key: str, text: str, entry: str, allowed: str) -> ConfigError:
     said = f"Error parsing configuration property '{key}': "
-    told = f"{said}begin 0, end -1, length {len(entry)}"  # clients see what Java said
+    told = f"{said}begin 0, end -1, length {len(entry)}"  # clients see the message of Java's parser
     return ConfigError(key, text, f"{said}{entry} has no colon", allowed, told)
+
+
+def _csv(text: str) -> list[str]:
+    """Split as Kafka splits its maps: empty entries count, except at the end."""
+    entries = [entry.strip(BLANKS_BESIDE_COMMAS) for entry in text.split(",")]
+    while entries and not entries[-1]:
+        entries.pop()
+    return entries
 
 
 def _entries(text: str) -> list[str]:
@@ -113,11 +125,15 @@ def _entries(text: str) -> list[str]:
 
 
 def parse_endpoints(key: str, texts: Sequence[str], protocols: Mapping[str, str]) -> list[Endpoint]:
-    """The listeners of one key, each with its protocol; names must differ, and ports that are used twice."""
+    """The listeners of one key, each with its protocol. Names must differ, and so must ports, except for port 0."""
     listed = f"Error creating broker listeners from '{show(list(texts))}': "
     endpoints = []
     for text in texts:
-        parsed = split_endpoint(text)
+        try:
+            parsed = split_endpoint(text)
+        except ValueError as error:
+            message = f'{listed}For input string: "{error}"'
+            raise ConfigError(key, text, message, LISTENER_FORM) from None
         if parsed is None:
             message = f"{listed}Unable to parse {text} to a broker endpoint"
             raise ConfigError(key, text, message, LISTENER_FORM)
@@ -131,7 +147,7 @@ def parse_endpoints(key: str, texts: Sequence[str], protocols: Mapping[str, str]
 
 
 def split_endpoint(text: str) -> tuple[str, str, int] | None:
-    """NAME://HOST:PORT in its parts; None if it has another form."""
+    """The parts of NAME://HOST:PORT; None if it has another form, ValueError if its port is not an int for Java."""
     name, separator, address = text.rpartition("://")
     host, colon, port = address.rpartition(":")
     if not separator or not colon or not port.removeprefix("-").isdigit() or not port.isascii():
@@ -139,7 +155,7 @@ def split_endpoint(text: str) -> tuple[str, str, int] | None:
     host = host.removeprefix("[").removesuffix("]")
     if not _HOST_CHARACTERS.issuperset(host):
         return None
-    return name.upper(), host, int(port)
+    return name.upper(), host, java.parse_int(port)
 
 
 def _check_distinct(key: str, texts: Sequence[str], listed: str, endpoints: list[Endpoint]) -> None:
@@ -152,7 +168,7 @@ def _check_distinct(key: str, texts: Sequence[str], listed: str, endpoints: list
             message = f"Invalid value {endpoint} for configuration {key}: the port is out of range"
             raise ConfigError(key, endpoint, message, f"a port from 0 to {MAX_PORT}")
     if key != "listeners":
-        return  # what is advertised may well share a port, behind a proxy
+        return  # advertised listeners may share a port, behind a proxy
     by_port: dict[int, list[Endpoint]] = {}
     for endpoint in endpoints:
         if endpoint.port:
@@ -181,7 +197,7 @@ def check_served(endpoints: Sequence[Endpoint]) -> None:
 
 
 class Listeners:
-    """What `listeners` and `advertised.listeners` come to: for clients, advertised, and not opened."""
+    """The result of `listeners` and `advertised.listeners`: for clients, advertised, and not opened."""
 
     __slots__ = ("advertised", "clients", "controllers")
 
@@ -250,7 +266,7 @@ def _check_inter_broker(
     protocols: Mapping[str, str],
     advertised: Sequence[str],
 ) -> None:
-    """What is said about brokers among themselves must make sense, though there are no others."""
+    """The configs about connections between brokers must be valid, though there are no other brokers."""
     key = "inter.broker.listener.name"
     if key in explicit:
         if "security.inter.broker.protocol" in explicit:
@@ -279,24 +295,25 @@ def _check_inter_broker(
 
 
 def move(texts: dict[str, str], origins: dict[str, str], host: str | None, port: int | None) -> None:
-    """Apply --host and --port: to the first client listener, and to what that one advertises."""
+    """Apply --host and --port to the first client listener. An explicit advertised address does not change: behind a
+    proxy it is another one anyway."""
     controllers = _entries(texts.get("controller.listener.names", ""))
     listeners = _entries(texts.get("listeners", "PLAINTEXT://127.0.0.1:9092"))
-    moved = None
     for at, text in enumerate(listeners):
-        parsed = split_endpoint(text)
+        parsed = _parts(text)
         if parsed is not None and parsed[0] not in controllers:
-            moved = parsed[0]
             listeners[at] = _with(parsed, host, port)
             break
     texts["listeners"] = ",".join(listeners)
     origins["listeners"] = "command line"
-    if "advertised.listeners" in texts:
-        advertised = [split_endpoint(text) for text in _entries(texts["advertised.listeners"])]
-        if None not in advertised:  # else the mistake is found, and told, when it is parsed
-            told = None if host in WILDCARDS else host  # nobody can connect to every interface
-            shown = [_with(e, told, port) if e[0] == moved else _with(e, None, None) for e in advertised if e]
-            texts["advertised.listeners"] = ",".join(shown)
+
+
+def _parts(text: str) -> tuple[str, str, int] | None:
+    """The parts of a listener's text, or None if it is malformed, which is reported when all listeners are parsed."""
+    try:
+        return split_endpoint(text)
+    except ValueError:
+        return None
 
 
 def _with(parsed: tuple[str, str, int], host: str | None, port: int | None) -> str:

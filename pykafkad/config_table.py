@@ -1,9 +1,9 @@
 """Every server.properties key of Kafka 4.3.1, as one literal table (columns: see config_def.Key).
 
-Owns facts alone: name, type, default, validator, importance, scope and whether Kafka hides the key. The
-rows stand in the order in which Kafka looks at them, so that of several mistakes the same one is reported
-first. Literals only: the compiled file holds one constant, which costs next to nothing to import.
-OWN are the keys that are not Kafka's, HONOURED is what this broker acts upon of Kafka's.
+Owns facts alone: name, type, default, validator, importance, scope and whether Kafka hides the key. The rows are in the
+order in which Kafka checks them, so that of several mistakes the same one is reported first. Literals only: the
+compiled file holds one constant, which costs next to nothing to import. OWN are keys that Kafka does not have. HONOURED
+are those of Kafka's keys that this broker acts upon; IN_PART says which of them only partly.
 """
 
 from __future__ import annotations
@@ -386,13 +386,13 @@ BROKER: tuple[tuple[object, ...], ...] = (
     ("add.partitions.to.txn.retry.backoff.ms", "INT", 20, "1..", "HIGH", ""),
 )
 
-# Keys of our own, which Kafka does not know: shown to clients only where one is set.
+# Keys of our own, which Kafka does not have: clients see them only if they are set.
 OWN: tuple[tuple[object, ...], ...] = (
     ("pykafkad.scrub.max.bytes.per.second", "LONG", 0, "0..", "LOW", "cluster", True),
 )
 # fmt: on
 
-# What this broker acts upon; any other known key that is set explicitly is named in one warning at start.
+# The keys that this broker acts upon; any other known key that is set is named in one warning at start.
 HONOURED: frozenset[str] = frozenset({
     "advertised.listeners", "auto.create.topics.enable", "broker.id", "broker.rack",
     "compression.gzip.level", "compression.lz4.level", "compression.type", "compression.zstd.level",
@@ -420,6 +420,7 @@ HONOURED: frozenset[str] = frozenset({
     "num.replica.alter.log.dirs.threads",
     "process.roles", "producer.id.expiration.check.interval.ms",
     "producer.id.expiration.ms", "replica.high.watermark.checkpoint.interval.ms",
+    "replica.lag.time.max.ms",
     "group.consumer.assignment.interval.ms", "group.consumer.assignors",
     "group.consumer.heartbeat.interval.ms", "group.consumer.max.assignment.interval.ms",
     "group.consumer.max.heartbeat.interval.ms", "group.consumer.max.session.timeout.ms",
@@ -432,11 +433,15 @@ HONOURED: frozenset[str] = frozenset({
     "offset.metadata.max.bytes", "offsets.load.buffer.size", "offsets.retention.check.interval.ms",
     "offsets.retention.minutes", "offsets.topic.compression.codec",
     "offsets.topic.num.partitions", "offsets.topic.replication.factor", "offsets.topic.segment.bytes",
-    "security.inter.broker.protocol", "socket.listen.backlog.size", "socket.receive.buffer.bytes",
-    "share.coordinator.state.topic.min.isr", "share.coordinator.state.topic.num.partitions",
-    "share.coordinator.state.topic.replication.factor", "share.coordinator.state.topic.segment.bytes",
+    "queued.max.request.bytes", "security.inter.broker.protocol", "socket.listen.backlog.size",
+    "socket.receive.buffer.bytes",
     "socket.request.max.bytes", "socket.send.buffer.bytes", "telemetry.max.bytes",
     "transaction.partition.verification.enable",
-    "transaction.state.log.min.isr", "transaction.state.log.num.partitions",
-    "transaction.state.log.replication.factor", "transaction.state.log.segment.bytes",
 })  # fmt: skip
+
+# The keys that are honoured only in part.
+IN_PART: dict[str, str] = {
+    "group.coordinator.rebalance.protocols": "consumer can be left out; share and streams are never served",
+    "log.initial.task.delay.ms": "retention waits for it, the other tasks for their interval",
+    "num.replica.alter.log.dirs.threads": "2 at most",
+}

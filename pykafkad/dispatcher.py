@@ -3,67 +3,154 @@
 Owns the routes, made from the table of APIs. A request that cannot be read closes its
 connection with one line in the log, as in Kafka; nothing else is touched. An ApiVersions request of a version we
 do not serve is the one exception: it is answered in the layout of version 0 (KIP-511).
+
+A handler gives its response, or the context whose answer it keeps for later, or None where there is no answer, or work
+that is done in slices and comes to one of these (slices.py). Large messages are read and written by a thread (large.py).
 """
 
 from __future__ import annotations
 
+from functools import partial
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import handlers, messages
+from pykafkad.context import Context
 from pykafkad.handlers import Unanswerable
-from pykafkad.hot.wire import Exchange, RequestReader, Route, WireError
-from pykafkad.logs import logger
+from pykafkad.hot.wire import RequestReader, Route, WireError, WorkInSlices
+from pykafkad.logs import logger, where
 
 if TYPE_CHECKING:
-    from pykafkad.server import Broker
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.large import LargeMessages
+    from pykafkad.pure.authorization import Authorizer
+    from pykafkad.workers import Done, Work
+
+    class Serving(Broker, Protocol):
+        """What the dispatcher needs of the broker, besides what its handlers do."""
+
+        authorizer: Authorizer | None
+
+        def submit_large(self, work: Work, done: Done) -> None: ...
+
 
 API_VERSIONS = 18
-
-Context = Exchange  # what a handler is given of its request
 
 log = logger("dispatcher")
 
 
 class Dispatcher:
-    def __init__(self, broker: Broker) -> None:
+    _large_messages: LargeMessages | None = None
+
+    def __init__(self, broker: Serving) -> None:
         self._broker = broker
-        self._read = RequestReader(route_of).read
+        self._reader = RequestReader(self._route_of)
+        self._read = self._reader.read
 
     def on_frame(self, connection: Any, buffer: Any, start: int, end: int) -> Any:
         """The loop's call for each frame: the answer, its ticket, or None; whatever is wrong ends here."""
         try:
             context, request = self._read(connection, buffer, start, end)
             if request is None:
+                if context.is_large:
+                    return self._large.read(context, buffer, start, end)
                 return unserved(context)
             response = context.route.handle(self._broker, request, context)
-        except (WireError, Unanswerable) as problem:
-            connection.finish(str(problem))  # what was asked before it is still answered
-        except Exception as error:
-            log.exception("a request failed; its connection is closed", error)
-            connection.finish()
-        else:
             if response is context:
                 return context.ticket
-            if response is not None:
-                context.response = response
-                return context
-        return None
+            if response is None:
+                return None
+            context.response = response
+        except WorkInSlices:
+            context.defer()
+            self._work(context, response, partial(self.give, context))
+            return context.ticket
+        except Exception as error:
+            self._end_with(connection, error)
+            return None
+        return context
 
+    def _handle(self, context: Context, request: Any, done: Callable[[Any], None]) -> None:
+        """A large request, once it is read; `done` is told the handler's result, or what ended it."""
+        try:
+            response = context.route.handle(self._broker, request, context)
+        except Exception as error:
+            done(error)
+            return
+        if type(response) is GeneratorType:
+            self._work(context, response, done)
+        else:
+            done(response)
 
-def route_of(api_key: int) -> Route | None:
-    """Asked when the first request for an API comes: its handler, with what reading its requests takes."""
-    api = handlers.APIS.get(api_key)
-    if api is None:
-        return None
-    module = api.load()
-    # The answer to ApiVersions always has the old header: the client does not know yet what we speak.
-    return Route(
-        getattr(messages, f"{api.name}Request"),
-        api.versions,
-        module.handle,
-        old_answer_header=api_key == API_VERSIONS,
-        short_form=getattr(module, "short_form", None),
-    )
+    def _work(self, context: Context, work: Any, done: Callable[[Any], None]) -> None:
+        connection = context.connection
+        self._broker.slices.run(work, done, lambda: not connection.closed)
+
+    @property
+    def _large(self) -> LargeMessages:
+        """Made for the first large message."""
+        if self._large_messages is None:
+            from pykafkad.large import LargeMessages
+
+            self._large_messages = LargeMessages(
+                self._broker.submit_large,
+                self._broker.slices.run,
+                self._reader.read_large,
+                self._handle,
+                self.give,
+            )
+        return self._large_messages
+
+    def _write_large(self, context: Context) -> Any:
+        return self._large.write(context)
+
+    def _route_of(self, api_key: int) -> Route | None:
+        """Asked when the first request for an API comes: its handler, with what reading its requests takes."""
+        api = handlers.APIS.get(api_key)
+        if api is None:
+            return None
+        module = api.load()
+        handle, short_form = module.handle, getattr(module, "short_form", None)
+        if self._broker.authorizer is not None:
+            from pykafkad.handlers.authorized import guarded
+
+            handle, short_form = guarded(api, module, self._broker.authorizer), None
+        # The answer to ApiVersions always has the old header: the client does not know yet what we speak.
+        return Route(
+            getattr(messages, f"{api.name}Request"),
+            api.versions,
+            handle,
+            old_answer_header=api_key == API_VERSIONS,
+            short_form=short_form,
+            write_large=self._write_large,
+        )
+
+    def give(self, context: Context, response: Any) -> None:
+        """Answers a request whose answer has its place already: by a response, by work that comes to one, or by what
+        ended it."""
+        if type(response) is GeneratorType:
+            self._work(context, response, partial(self.give, context))
+            return
+        if isinstance(response, BaseException):
+            self._end_with(context.connection, response)
+            response = None
+        if response is None:
+            context.ticket.answer(None)
+        elif response is not context:
+            context.answer(response)
+
+    def _end_with(self, connection: Any, error: BaseException) -> None:
+        """What was asked before is still answered; then the connection ends."""
+        if isinstance(error, (WireError, Unanswerable)):
+            connection.finish(str(error))
+            return
+        kind = f"requests that failed ({type(error).__name__}{where(error)})"
+        if self._broker.quiet.allows(log, kind, connection.peer[0]):
+            log.exception("a request failed; its connection is closed", error)
+        connection.finish()
 
 
 def unserved(context: Context) -> Any:

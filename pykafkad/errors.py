@@ -1,9 +1,8 @@
 """Kafka's error codes, and the exceptions of this project that carry one.
 
-Owns the name and number of every error code of Kafka 4.3.1 (one constant a code, NAMES for the way back) and
-the text Kafka puts into answers that have a message field when nothing more precise is known (MESSAGES; codes
-that only travel in answers without such a field have none). An exception here is how a rule says "answer with
-this code".
+Owns the name and number of every error code of Kafka 4.3.1 (one constant a code, NAMES for the reverse) and the message
+that Kafka puts into answers when nothing more precise is known (MESSAGES; codes that only occur in answers without a
+message have none). An exception here is how a rule says "answer with this code".
 """
 
 from __future__ import annotations
@@ -346,7 +345,7 @@ MESSAGES: dict[int, str] = {
 
 
 class KafkaError(Exception):
-    """A client's mistake or a passing condition: the code (and message) to answer with."""
+    """A client's mistake or a transient condition: the error code (and message) for the answer."""
 
     def __init__(self, code: int, message: str | None = None) -> None:
         super().__init__(code, message)
@@ -355,12 +354,26 @@ class KafkaError(Exception):
 
     @property
     def text(self) -> str | None:
-        """The message to answer with: the given one, else what Kafka says for the code."""
+        """The message for the answer: the given one, else Kafka's message for the code."""
         return self.message if self.message is not None else MESSAGES.get(self.code)
+
+    def alone(self) -> KafkaError:
+        """To be kept: without what it came up in, which holds on to all that was under way, often to itself."""
+        self.__context__ = self.__cause__ = None
+        return self.with_traceback(None)
 
     def __str__(self) -> str:
         name = NAMES.get(self.code, str(self.code))
         return f"{name}: {self.message}" if self.message else name
+
+
+def fits(text: str | None) -> bool:
+    """Whether the message is short enough for an answer. If one is not, Kafka answers the whole request with
+    UNKNOWN_SERVER_ERROR."""
+    return text is None or len(text) * 3 <= TEXT_MAX or len(text.encode("utf-8", "surrogatepass")) <= TEXT_MAX
+
+
+TEXT_MAX = 32_767  # bytes
 
 
 class StartupError(Exception):

@@ -1,12 +1,12 @@
-"""Messages of formats 0 and 1: read from old logs, and converted to format 2 where they are validated.
+"""Messages of formats 0 and 1: read from old logs, and converted to format 2 when they are validated.
 
     0 int64 offset, 8 int32 size, 12 uint32 CRC-32 of what follows, 16 int8 magic,
     17 int8 attributes (0-2 codec, 3 log append time), format 1 only: 18 int64 timestamp,
     then int32 key size, key, int32 value size, value
 
-The value of a message with a codec is a set of messages, compressed. Inner offsets of format 1 are relative
-to the last one, whose absolute offset is the outer message's. No Produce version that is served carries these
-formats, so this is plain Python; verdicts are Kafka's. KIP-31 (relative offsets), KIP-32 (timestamps).
+The value of a message with a codec is a set of messages, compressed. Inner offsets of format 1 are relative to the last
+one, whose absolute offset is that of the outer message. No Produce version that is served carries these formats, so
+this is plain Python. What is accepted and refused is as in Kafka. KIP-31 (relative offsets), KIP-32 (timestamps).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pykafkad import errors
 from pykafkad.hot import records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from pykafkad.hot.records import Batches, Record, Rules
 
@@ -27,6 +27,7 @@ LEAST_SIZE = 14
 CODEC_MASK, APPEND_TIME_FLAG = 0x07, 0x08
 ZSTD, CODEC_COUNT = 4, 5
 NO_TIMESTAMP = -1
+SEARCHED_AT_ONCE = 64  # messages
 
 
 def invalid(detail: str) -> records.RecordsError:
@@ -38,12 +39,12 @@ def corrupt(detail: str) -> records.RecordsError:
 
 
 def unexpected(detail: str) -> records.RecordsError:
-    """Where Kafka's code fails by accident."""
+    """Kafka's code fails here by accident, with this error."""
     return records.RecordsError(errors.UNKNOWN_SERVER_ERROR, detail=detail)
 
 
 class Message:
-    """One message. `outer_time`: of the set it was in, when that has log append time."""
+    """One message. `outer_time` is the timestamp of the set it was in, if that has log append time."""
 
     __slots__ = ("body", "offset", "outer_time")
 
@@ -102,7 +103,7 @@ class Message:
 
 
 def outer(data: bytes) -> Message:
-    """The message that fills `data`."""
+    """The one message in `data`."""
     return Message(int.from_bytes(data[:8], "big", signed=True), data[LOG_OVERHEAD:])
 
 
@@ -119,12 +120,26 @@ def count(data: bytes) -> int:
 
 
 def read(data: bytes) -> Iterator[Record]:
-    """The records of one batch; as a consumer that checks the inner messages' checksums."""
+    """The records of one batch, read like a consumer that checks the inner messages' checksums."""
     found = outer(data)
     for message in messages(found):
         if found.codec and not message.crc_fits:
             raise corrupt("inner message is corrupt")
         yield message.as_record()
+
+
+def search(
+    data: bytes, timestamp: int, start_offset: int, exactly: bool
+) -> Generator[None, None, tuple[int, int] | None]:
+    """The same as records.search."""
+    for place, record in enumerate(read(data)):
+        if place % SEARCHED_AT_ONCE == 0:
+            yield
+        if record.offset >= start_offset and (
+            record.timestamp == timestamp if exactly else record.timestamp >= timestamp
+        ):
+            return record.offset, record.timestamp
+    return None
 
 
 def messages(message: Message) -> Iterator[Message]:
@@ -136,7 +151,7 @@ def messages(message: Message) -> Iterator[Message]:
         return
     inner = unpacked(message)
     base = 0
-    if message.magic == 1 and message.offset != 0:  # some clients sent 0 there, and absolute offsets inside
+    if message.magic == 1 and message.offset != 0:  # some clients wrote 0 there, and absolute offsets inside
         base = message.offset - inner[-1].offset
         if base < 0:
             raise invalid("the offset of a compressed message is below the last one inside")
@@ -148,12 +163,12 @@ def messages(message: Message) -> Iterator[Message]:
 
 
 def as_long(value: int) -> int:
-    """What Java's long makes of it."""
+    """A number as a Java long, which overflows."""
     return (value + 2**63) % 2**64 - 2**63
 
 
 def unpacked(message: Message) -> list[Message]:
-    """The messages inside, offsets as they are written there; a torn last one is dropped."""
+    """The messages of a compressed set, with the offsets that are written there; a torn last one is dropped."""
     if message.codec == ZSTD:
         raise invalid("zstd in a message of format 0 or 1")
     value = message.value
@@ -226,7 +241,7 @@ def framed(data: bytes, rules: Rules, as_append: bool) -> list[Message]:
 
 
 def accepted(outer_message: Message, rules: Rules, now_ms: int, partition: str) -> list[Message]:
-    """The messages of a set, all of which keep the topic's rules."""
+    """The messages of a set, if all of them satisfy the topic's rules."""
     found = []
     record_errors = []
     by_time = False
@@ -244,7 +259,7 @@ def accepted(outer_message: Message, rules: Rules, now_ms: int, partition: str) 
 def fault(
     outer_message: Message, message: Message, rules: Rules, now_ms: int, partition: str
 ) -> tuple[str | None, bool]:
-    """What is wrong with a message, and whether it is its time."""
+    """What is wrong with a message, and whether it is its timestamp."""
     magic = outer_message.magic
     if message.magic != magic:
         return f"Record's magic does not match outer magic {magic} in topic partition {partition}", False

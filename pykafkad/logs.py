@@ -1,18 +1,21 @@
-"""Log lines, the way Kafka's look: `[2026-11-18 11:23:27,123] INFO [net] text` on standard error.
+"""Log lines in Kafka's format: `[2026-11-18 11:23:27,123] INFO [net] text` on standard error.
 
-Owns the levels and the stream. A logger has the root's level unless it was given one of its own (KIP-412). The
-standard library's logging is not used: it costs milliseconds at start, and a line here is one write. A user never sees
-a traceback unless the level is debug.
+Owns the levels and the stream. A logger has the root's level unless it was given its own (KIP-412). The standard
+library's logging is not used: it costs milliseconds at start, and a line here is one write. Users never see a traceback
+unless the level is debug. If standard error is a pipe that nobody reads, lines that do not fit into it are counted and
+dropped, so that the broker never waits for it.
 """
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
 import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TextIO
+    from typing import Any, TextIO
 
 TRACE, DEBUG, INFO, WARN, ERROR, FATAL, OFF = 5, 10, 20, 30, 40, 50, 100
 LEVELS = {"debug": DEBUG, "info": INFO, "warn": WARN, "error": ERROR, "off": OFF}
@@ -27,11 +30,16 @@ _NAMES = {
 }
 _NUMBERS = {name: level for level, name in _NAMES.items()}
 ROOT = "root"
+PIPE_BYTES = 4096  # Linux' PIPE_BUF
 
-_level = INFO  # of the root
+_level = INFO  # of the root logger
 _stream: TextIO | None = None  # None: whatever sys.stderr is when the line is written
 _loggers: dict[str, Logger] = {}
-_second = (-1, "")  # the last second formatted: most lines share it
+_lost = 0  # lines dropped since the last one that could be written
+_cut = False  # the last line was written only in part
+# By descriptor: what polls it, or None for a file, which always accepts lines.
+_polls: dict[int, Any] = {}
+_second = (-1, "")  # the last second that was formatted: most lines share it
 
 
 def set_level(name: str) -> None:
@@ -50,12 +58,12 @@ def _set_root(level: int) -> None:
 
 
 def levels() -> dict[str, str]:
-    """The loggers there are, the root first, with Kafka's words for their levels."""
+    """All loggers, the root first, with their levels by Kafka's names."""
     return {ROOT: _NAMES[_level]} | {name: _NAMES[each.level] for name, each in sorted(_loggers.items())}
 
 
 def set_logger_level(name: str, level: str | None) -> None:
-    """Give one of `levels()` a level by Kafka's word, or (None) the root's again."""
+    """Give one of `levels()` a level by Kafka's name, or (None) that of the root again."""
     if name == ROOT:
         assert level is not None, "there is no level above the root's"
         _set_root(_NUMBERS[level])
@@ -66,7 +74,7 @@ def set_logger_level(name: str, level: str | None) -> None:
 
 
 def set_stream(stream: TextIO | None) -> None:
-    """Send the lines elsewhere (tests); None is standard error again."""
+    """Write the lines to another stream (tests); None is standard error again."""
     global _stream
     _stream = stream
 
@@ -81,22 +89,73 @@ def _timestamp() -> str:
 
 
 def _write(level: int, name: str, text: str) -> None:
-    # A line is a line: what a client sent may stand in the text, and may not forge further lines.
+    # Texts may contain what a client sent, which must not be able to forge further lines.
     text = text.replace("\r", "\\r").replace("\n", "\\n")
     line = f"[{_timestamp()}] {_NAMES[level]} [{name}] {text}\n"
     stream = _stream or sys.stderr
+    if stream is not None:  # it was closed when the process began
+        put(stream, line)
+
+
+def put(stream: TextIO, text: str) -> None:
+    """Write the lines, unless that would block, since the reader of a pipe may never read again. No error stops the
+    broker: not a reader that went away, not a full disk."""
+    global _lost, _cut
     try:
-        stream.write(line)
+        fd = stream.fileno()
+    except (OSError, ValueError):  # no descriptor: a test's stream
+        return _put_text(stream, text)
+    data = text.encode(stream.encoding or "utf-8", "backslashreplace")
+    if _lost:
+        data = (
+            f"[{_timestamp()}] WARN [logs] {_lost} lines were lost, since nobody read them\n".encode() + data
+        )
+    if _cut:
+        data = b"\n" + data
+    try:
+        left = _put_bytes(fd, data)
+    except OSError:
+        left = len(data)
+    _lost, _cut = (_lost + 1, _cut or left < len(data)) if left else (0, False)
+
+
+def _put_bytes(fd: int, data: bytes) -> int:
+    """Returns how many bytes were left when the pipe was full. A pipe that can be written to accepts PIPE_BYTES."""
+    at = 0
+    while at < len(data) and _takes(fd):
+        at += os.write(fd, data[at : at + PIPE_BYTES])
+    return len(data) - at
+
+
+def _takes(fd: int) -> bool:
+    if fd not in _polls:
+        is_file = stat.S_ISREG(os.fstat(fd).st_mode)
+        _polls[fd] = None if is_file else _poll(fd)
+    poll = _polls[fd]
+    return poll is None or bool(poll.poll(0))
+
+
+def _poll(fd: int) -> Any:
+    import select
+
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    return poll
+
+
+def _put_text(stream: TextIO, text: str) -> None:
+    try:
+        stream.write(text)
         stream.flush()
-    except UnicodeEncodeError:  # a lone surrogate, or a terminal that knows no UTF-8
-        stream.write(line.encode("ascii", "backslashreplace").decode("ascii"))
+    except UnicodeEncodeError:  # a lone surrogate, or a stream without UTF-8
+        stream.write(text.encode("ascii", "backslashreplace").decode("ascii"))
         stream.flush()
-    except (OSError, ValueError):  # the reader went away, the disk is full: serving goes on
+    except (OSError, ValueError):
         pass
 
 
 class Logger:
-    """Lines of one part of the broker."""
+    """The lines of one part of the broker."""
 
     __slots__ = ("level", "name", "own")
 
@@ -122,10 +181,10 @@ class Logger:
             _write(ERROR, self.name, text)
 
     def exception(self, text: str, problem: BaseException) -> None:
-        """An error line with what was raised, and where; the whole traceback only at debug level."""
+        """An error line with the exception, and where it was raised; the whole traceback only at debug level."""
         if self.level > ERROR:
             return
-        _write(ERROR, self.name, f"{text}: {type(problem).__name__}: {problem}{_where(problem)}")
+        _write(ERROR, self.name, f"{text}: {type(problem).__name__}: {problem}{where(problem)}")
         if self.level <= DEBUG:
             from traceback import format_exception
 
@@ -134,11 +193,12 @@ class Logger:
 
     @property
     def debugs(self) -> bool:
-        """Whether debug lines are written: ask before building an expensive one."""
+        """Whether debug lines are written; ask this before building an expensive one."""
         return self.level <= DEBUG
 
 
-def _where(problem: BaseException) -> str:
+def where(problem: BaseException) -> str:
+    """The file and line that raised it, in brackets."""
     frame = problem.__traceback__
     if frame is None:
         return ""

@@ -1,8 +1,8 @@
 """The messages of the Kafka protocol and of Kafka's own logs, as classes.
 
-`from pykafkad.messages import FetchRequest` reads protocol/messages/FetchRequest.json on first use and makes
-the class of it (hot.wire.define); nothing is loaded before. messages.pyi, printed by protocol/stubs.py, tells
-editors and mypy what fields there are.
+`from pykafkad.messages import FetchRequest` reads protocol/messages/FetchRequest.json on first use and makes a class
+from it (hot.wire.define); nothing is loaded before. messages.pyi, printed by protocol/stubs.py, has the fields for
+editors and mypy.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 """`pykafkad open DIR... --read-only`: serve copied Kafka data directories without writing a byte into them.
 
-They may be of a broker of any size of cluster, of KRaft's or ZooKeeper's times, stopped or killed; each DIR is an entry
-of a log.dirs, and several may be of one broker or of several. What is served are the partitions that are there, out of
-overlays in a temporary directory (storage/overlay.py); what groups commit is kept there too, and is gone at the end.
+They may come from a broker of any size of cluster, with KRaft or ZooKeeper, stopped or killed. Each DIR is an entry of
+a log.dirs, and several may be of one broker or of several. The partitions in them are served, from overlays in a
+temporary directory (storage/overlay/overlay.py); what groups commit is kept there too, and is gone at the end.
 
-What would change something is refused with POLICY_VIOLATION and a text rather than left out of ApiVersions: clients
-that miss an API say that the broker is too old, and the text says what is the matter. Topics are not created by asking
-for them, offsets do not expire.
+Requests that would change something are refused with POLICY_VIOLATION and a message rather than left out of
+ApiVersions: clients that miss an API report that the broker is too old, while the message gives the real reason. Asking
+for a topic does not create it, and offsets do not expire.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
 from pykafkad.config import BrokerConfig
 from pykafkad.errors import StartupError
 from pykafkad.server import Broker, serve
-from pykafkad.storage import overlay
 from pykafkad.storage.directories import LogDirectory
-from pykafkad.storage.opened import OpenedLogs
+from pykafkad.storage.overlay import overlay
+from pykafkad.storage.overlay.opened import OpenedLogs
 from pykafkad.uuids import random_uuid, to_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pykafkad.cluster.controller import Controller
+    from pykafkad.cluster.controller import RunningController
     from pykafkad.cluster.metadata_log import MetadataLog
     from pykafkad.cluster.opened import OpenedTopic
     from pykafkad.storage.manager import LogManager
-    from pykafkad.storage.overlay import Source
+    from pykafkad.storage.overlay.overlay import Source
 
 USAGE = """\
 usage: pykafkad open DIR... --read-only [options]
@@ -42,7 +42,8 @@ usage: pykafkad open DIR... --read-only [options]
 Serves copied Kafka data directories (entries of a log.dirs) without changing them: the partitions that are there,
 with the groups and their offsets. What groups commit meanwhile is gone at the end.
 
-  --host HOST           listen there (0.0.0.0: on every interface); also what clients are told
+  --host HOST           listen there (0.0.0.0: on every interface); also what clients are told, unless
+                        advertised.listeners says otherwise
   --port PORT           0: any free one; the ready line names it
   --override KEY=VALUE  any config key; may be given again and again
   --log-level LEVEL     debug, info, warn, error or off
@@ -118,7 +119,7 @@ def _open(options: Options, temporary: str | None) -> int:
 
 
 def config_of(options: OpenOptions, sources: Sequence[Source], targets: Sequence[str]) -> BrokerConfig:
-    """Of the command line, with what follows from reading only; the node is the one that the directories are of."""
+    """The config from the command line and what read-only serving requires; the node id is that of the directories."""
     node_id = next((source.node_id for source in sources if source.node_id is not None), None)
     overrides = {
         **({"node.id": str(node_id)} if node_id is not None else {}),
@@ -135,12 +136,12 @@ class OpenedBroker(Broker):
         self._topics = topics
 
     def _begin_jobs(self) -> None:
-        """None: nothing is retained, compacted, checkpointed, and no offset expires."""
+        """None: nothing is deleted by retention, compacted or checkpointed, and no offset expires."""
 
-    def _open_storage(self) -> LogManager:
-        return OpenedLogs(self.config, self.clock, self.submit)
+    def _open_storage(self, kind: type[LogManager] = OpenedLogs) -> LogManager:
+        return super()._open_storage(kind)
 
-    def _open_controller(self, metadata: MetadataLog) -> Controller:
+    def _open_controller(self, metadata: MetadataLog) -> RunningController:
         controller = opened.OpenedController(
             self.config, metadata, self.storage, self.node_id, self.submit, self.reactor.call_soon
         )

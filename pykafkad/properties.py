@@ -1,8 +1,8 @@
 """Java's .properties format: server.properties, meta.properties.
 
-Owns reading (escapes, continuation lines, the three separators, Latin-1 as Java reads a file) and writing
-(escaped so that Java and we read the same back). Values keep their trailing blanks, and of two lines with
-one key the last wins, as in Java.
+Owns reading (escapes, continuation lines, the three separators, Latin-1 as Java reads a file) and writing (escaped so
+that Java and we read the same again). Values keep their trailing blanks, and of two lines with one key the last wins,
+as in Java.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def parse(text: str) -> dict[str, str]:
 
 
 def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines with their continuations joined and their comments gone, each with its first line's number."""
+    """Lines joined with their continuations, without comments, each with its first line's number."""
     parts: list[str] = []
     first = 0
     for number, natural in enumerate(text.replace("\r\n", "\n").replace("\r", "\n").split("\n"), 1):
@@ -53,12 +53,12 @@ def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
             continue
         yield first, "".join(parts) + line
         parts = []
-    if parts:  # the file ends on a backslash
+    if parts:  # the file ends with a backslash
         yield first, "".join(parts)
 
 
 def _split(line: str) -> tuple[int, int]:
-    """Where the key ends and the value starts: at the first unescaped blank, '=' or ':' ."""
+    """Where the key ends and the value begins: at the first unescaped blank, '=' or ':' ."""
     at, end = 0, len(line)
     while at < end and line[at] not in "=: \t\f":
         at += 2 if line[at] == "\\" else 1

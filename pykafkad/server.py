@@ -14,92 +14,116 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.clock import Clock
 from pykafkad.cluster import handover
-from pykafkad.cluster.controller import Controller
+from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_log import MetadataLog
+from pykafkad.cluster.publishing import GROUPS, LISTENERS, TELEMETRY
+from pykafkad.cluster.replicas import Replicas
+from pykafkad.cluster.turns import tell
+from pykafkad.context import ConnectionState
 from pykafkad.coordinator.groups import GroupCoordinator
+from pykafkad.coordinator.runtime.loop import CoordinatorLoop
 from pykafkad.dispatcher import Dispatcher
-from pykafkad.errors import NONE, StartupError
-from pykafkad.handlers.produce import append_failed
+from pykafkad.errors import StartupError
+from pykafkad.holds import on_hold
 from pykafkad.hot.segment import limit_open_files
-from pykafkad.logs import logger
-from pykafkad.net.listeners import Listeners
+from pykafkad.hot.wire import release_memory
+from pykafkad.logs import logger, put
+from pykafkad.net.hosts import Resolver
+from pykafkad.net.listeners import NO_BOUND, Listeners
 from pykafkad.net.loop import make_reactor
+from pykafkad.net.sweep import Sweep
+from pykafkad.periodic import Periodic
+from pykafkad.promises import Promises
 from pykafkad.pure.fetch_session import FetchSessions
+from pykafkad.quiet import Quiet, kind_of
+from pykafkad.slices import GO_ON, Slices
 from pykafkad.storage.manager import LogManager
-from pykafkad.waiting import Waiter, Waiting
+from pykafkad.waiting import Waiting
 from pykafkad.workers import Workers
 
 if TYPE_CHECKING:
     from pykafkad.cluster.client_quotas import ClientQuotas
     from pykafkad.cluster.config_changes import ConfigChanges
+    from pykafkad.cluster.controller import RunningController
+    from pykafkad.cluster.delta import Delta
+    from pykafkad.cluster.replica import Replica
     from pykafkad.config import BrokerConfig
-    from pykafkad.dispatcher import Context
-    from pykafkad.holding import Fail, Holding
+    from pykafkad.pure.authorization import Authorizer
     from pykafkad.pure.telemetry import Telemetry
+    from pykafkad.slices import Work
     from pykafkad.storage.directories import LogDirectory
-    from pykafkad.storage.partition import Partition
+    from pykafkad.waiting import Attempt, Moved
 
 DRAIN_MS = 5_000  # how long answers under way may take to leave at shutdown
 COLLECTOR_THRESHOLD = 20_000  # objects made and kept before the cycle collector looks at the young ones
 MANY_THREADS = 1 << 20  # those who hand out the work have a limit of their own
+# Without a throttle a cleaning takes all that a processor gives, and the loop would wait for its turn. No more than 5:
+# when other processes come first, one that has Python's lock keeps the loop from it the longer.
+CLEANER_NICE = 5
 SIGNALLED = 128  # and the signal's number: the exit code of a start that was ended by one
 SHARE_OF_SEGMENTS = 0.5  # of all descriptors, the rest is for connections
+KEPT_DESCRIPTORS = 64  # but these: for logs, checkpoints, directories that are synced
+RELEASE_INTERVAL_MS = 10_000
+RELEASED_BYTES = 16 << 20  # less of freed memory is kept for what comes
 MANY_FILES = 1 << 30  # where the system sets no limit
 SETTLE_MS = 30_000  # how long work in threads may take to come back at shutdown
 
 log = logger("server")
 
 
-class ConnectionState:
-    """What the broker remembers of a connection, made when there is something to remember."""
-
-    __slots__ = ("software", "waiters")
-
-    def __init__(self) -> None:
-        self.software: tuple[str, str] | None = None  # the client's, and its version
-        self.waiters: set[Waiter] | None = None  # made for the first one: many connections never wait
-
-    def own_waiters(self) -> set[Waiter]:
-        if self.waiters is None:
-            self.waiters = set()
-        return self.waiters
-
-
 class Broker:
     """Everything a handler may need. One a process; all of it belongs to the loop."""
 
+    # Everything is allowed: a start with authorizer.class.name is refused.
+    authorizer: Authorizer | None = None
     pass_ms = 0  # the wall clock as the pass has read it; 0: not yet
-    _holding: Holding | None = None  # made when the first answer has to wait for a flush
+    _is_loaded = False
+    group_coordinator: GroupCoordinator
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
         self.config = config
         self.clock = clock or Clock()
         self.node_id = config.node_id
         self.listeners = Listeners(config)
+        self.dispatcher = Dispatcher(self)
         self.reactor = make_reactor(
-            Dispatcher(self).on_frame,
+            self.dispatcher.on_frame,
             self._on_pass_end,
             self._on_close,
             max_frame_bytes=config["socket.request.max.bytes"],
             clock=self.clock,
             on_error=self._on_callback_error,
+            on_hold=on_hold,
+            **unfinished_bytes(config),
         )
+        self.quiet = Quiet(self.clock.monotonic_ms, self.reactor.call_later)
         self.workers = Workers(self.reactor.post)
         self.submit = self.workers.submit
-        self.cleaner_workers = Workers(self.reactor.post, limit=MANY_THREADS)
+        self.cleaner_workers = Workers(self.reactor.post, limit=MANY_THREADS, nice=CLEANER_NICE)
+        self.large_workers = Workers(self.reactor.post, limit=1)
+        self.submit_large = self.large_workers.submit
+        self.look_up = Resolver(self.reactor.post, self.reactor.call_later, self.clock).look_up
         self.waiting = Waiting(self.reactor.call_later)
+        self.replicas = Replicas(config, self.clock, self.waiting.advanced)
+        self.slices = Slices(self.reactor.call_soon, self.clock)
+        self.promises = Promises()
+        self.coordinator_loop = CoordinatorLoop(
+            self.clock,
+            self.reactor.call_later,
+            self.reactor.call_soon,
+            self.submit,
+            self.slices.run,
+            self.promises.fail,
+        )
         self.fetch_sessions = FetchSessions(
             config["max.incremental.fetch.session.cache.slots"], random_session_id
         )
-        self.appends: list[
-            tuple[Partition, Any, Context]
-        ] = []  # this pass's, with the answers that promise them
         self._client_quotas: ClientQuotas | None = None
         self._config_changes: ConfigChanges | None = None
         self._telemetry: Telemetry | None = None
@@ -120,39 +144,51 @@ class Broker:
             self.listeners.close()
             raise
         self.cluster_id = self.storage.cluster_id
-        self.storage.call_later = self.reactor.call_later
-        self.storage.on_advance = self.waiting.advanced
-        self.storage.on_all_failed = self._all_directories_failed
-        self.storage.soon = self.reactor.call_soon
         try:
             self._load()
             self._check_metadata_directory()
-            self.storage.on_directory_failed = self._directory_failed
+            self._is_loaded = True
         except BaseException:
             self.storage.close(clean=False)
             self.listeners.close()
             raise
         self._begin_jobs()
         self._handle_signals()
-        self.listeners.listen(self.reactor)
-        self.groups.start()
+        self.listeners.listen(self.reactor, self.quiet.allows)
+        Sweep(self.reactor, self.config["connections.max.idle.ms"], self.slices.run).begin()
+        self.group_coordinator.start()
 
     def _begin_jobs(self) -> None:
         """What is done again and again as time passes."""
-        for interval_ms, job in (*self.storage.jobs, *self.groups.jobs, *self.controller.jobs):
-            self._every(interval_ms, job)
+        periodic = Periodic(self.reactor.call_later, self.clock)
+        for interval_ms, job in (*self.storage.jobs, *self.group_coordinator.jobs, *self.controller.jobs):
+            periodic.every(interval_ms, job)
         for interval_ms, job in self.storage.later_jobs:
-            self._every(interval_ms, job, first_ms=self.config["log.initial.task.delay.ms"])
+            periodic.every(interval_ms, job, first_ms=self.config["log.initial.task.delay.ms"])
+        periodic.every(RELEASE_INTERVAL_MS, partial(self.submit, release_memory_kept, nothing_more))
         self.storage.compaction.begin(self.reactor.call_later, self.cleaner_workers.submit)
 
-    def _open_storage(self) -> LogManager:
-        return LogManager(self.config, self.clock, self.submit)
+    def _open_storage(self, kind: type[LogManager] = LogManager) -> LogManager:
+        return kind(
+            self.config,
+            self.clock,
+            self.submit,
+            replicas=self.replicas,
+            call_later=self.reactor.call_later,
+            call_soon=self.reactor.call_soon,
+            on_directory_failed=self._directory_failed,
+            on_all_failed=self._all_directories_failed,
+        )
 
-    def _open_controller(self, metadata: MetadataLog) -> Controller:
-        if metadata.is_new:
-            handover.check_not_orphaned(self.config.log_dirs)
-        return Controller(
-            self.config, metadata, self.storage, self.node_id, self.submit, self.reactor.call_soon
+    def _open_controller(self, metadata: MetadataLog) -> RunningController:
+        return LocalController(
+            self.config,
+            metadata,
+            self.storage,
+            self.node_id,
+            self.submit,
+            self.reactor.call_soon,
+            self.slices.run,
         )
 
     def _format(self, metadata: MetadataLog) -> None:
@@ -180,39 +216,44 @@ class Broker:
         metadata.read()  # what refuses a start changes nothing
         self.controller = self._open_controller(metadata)
         self.controller.on_log_failed(self._metadata_log_failed)
-        handover.check_node(metadata.image, self.node_id)
-        if metadata.is_new:
-            handover.check_bootstrap(config.metadata_log_dir)
+        self.controller.check()
         self.storage.take_markers()
         metadata.prepare()
         if metadata.is_new:
             self._format(metadata)
         self.image = metadata.image
-        self.controller.dynamic.on_change.append(self._reconfigure)
         self.controller.take_over(
             self.listeners.advertised,
             [directory.directory_id for directory in self.storage.online],
             self.config["broker.rack"],
             some_offline=len(self.storage.online) < len(self.storage.directories),
         )
-        self.controller.load_logs()
-        self.groups = GroupCoordinator(
-            self.config,
-            self.clock,
-            self.storage,
-            self.image,
-            self.reactor.call_later,
-            self.reactor.call_soon,
-            self.submit,
+        self.group_coordinator = GroupCoordinator(
+            self.config, self.coordinator_loop, self.storage, self.image
         )
-        self.controller.on_topic_deleted.append(self.groups.topic_deleted)
-        self.controller.dynamic.on_change.append(self.groups.configs_changed)
+        publishers = self.controller.publishers
+        publishers.add(LISTENERS, self._publish_to_listeners)
+        publishers.add(GROUPS, self._publish_to_groups)
+        publishers.add(TELEMETRY, self._publish_to_telemetry)
+        self.controller.load_logs()
 
-    def _reconfigure(self, changed: set[str]) -> None:
-        """The config has other values for these names: those who keep some of them ask again."""
-        log.info(f"dynamic configs changed: {', '.join(sorted(changed))}")
-        self.listeners.reconfigure(self.submit)
-        self.storage.reconfigure()
+    def _publish_to_listeners(self, delta: Delta) -> None:
+        if delta.broker_keys:
+            self.listeners.reconfigure(self.look_up)
+
+    def _publish_to_groups(self, delta: Delta) -> Work:
+        if delta.broker_keys:
+            self.group_coordinator.configs_changed(delta.broker_keys)
+        for topic in delta.deleted.values():
+            tell(self.group_coordinator.topic_deleted, topic)
+            yield GO_ON
+
+    def _publish_to_telemetry(self, delta: Delta) -> Work | None:
+        if self._telemetry is None:
+            return None
+        from pykafkad.cluster.telemetry import follow
+
+        return follow(self._telemetry, self.image, delta)
 
     @property
     def config_changes(self) -> ConfigChanges:
@@ -220,8 +261,7 @@ class Broker:
         if self._config_changes is None:
             from pykafkad.cluster.config_changes import ConfigChanges
 
-            self._config_changes = ConfigChanges(self.config, self.controller)
-            self._config_changes.on_applied.append(self._config_applied)
+            self._config_changes = ConfigChanges(self.config, self.controller, self.slices.run)
         return self._config_changes
 
     @property
@@ -230,7 +270,7 @@ class Broker:
         if self._client_quotas is None:
             from pykafkad.cluster.client_quotas import ClientQuotas
 
-            self._client_quotas = ClientQuotas(self.controller, self.submit)
+            self._client_quotas = ClientQuotas(self.controller, self.look_up, self.slices.run)
         return self._client_quotas
 
     @property
@@ -241,12 +281,6 @@ class Broker:
 
             self._telemetry = from_image(self.config, self.image)
         return self._telemetry
-
-    def _config_applied(self, resource_type: int, name: str, configs: Mapping[str, str]) -> None:
-        if self._telemetry is not None:
-            from pykafkad.cluster.telemetry import subscribe
-
-            subscribe(self._telemetry, resource_type, name, configs)
 
     # -- running
 
@@ -261,69 +295,56 @@ class Broker:
 
     def _on_pass_end(self) -> None:
         self.pass_ms = 0
-        appends = self.appends
-        if self.groups.dirty:
-            self.groups.flush()
+        promises = self.promises
+        coordinators = self.coordinator_loop
+        if coordinators.uncommitted:
+            coordinators.append_pending()
         if self.storage.dirty:
             failures = self.storage.commit()
             if failures:
-                self._fail_appends({id(partition) for partition, _ in failures})
+                promises.refuse({id(log) for log, _ in failures})
                 for partition, error in failures:
-                    log.error(f"append to {partition.topic}-{partition.index} failed: {error}")
+                    if self.quiet.allows(log, "appends that failed", partition.name):
+                        log.error(f"append to {partition.name} failed: {error}")
         if self.storage.flushing.under_way:
-            self._hold_appends()
-        if self.groups.dirty:
-            self.groups.settle(self.hold)
-        if appends:
-            appends.clear()
-        if self._holding is not None:
-            self._holding.settle()
+            promises.hold_made()
+        if coordinators.uncommitted:
+            coordinators.commit(promises.hold)
+        promises.settle()
         if self.waiting.woken:
             self.waiting.ask_woken()
 
-    def _fail_appends(self, failed: set[int]) -> None:
-        for partition, answer, context in self.appends:
-            if id(partition) in failed and answer.error_code == NONE:
-                append_failed(answer, context)
-
-    def _hold_appends(self) -> None:
-        """Answers that promise what is to be on the disk first leave when it is."""
-        for partition, answer, context in self.appends:
-            if partition.high_watermark < partition.log_end_offset and answer.error_code == NONE:
-                self.hold(partition, context, partial(append_failed, answer, context))
-
-    def hold(self, partition: Partition, context: Context, fail: Fail) -> None:
-        if self._holding is None:
-            from pykafkad.holding import Holding
-
-            self._holding = Holding()
-        self._holding.hold(partition, context, fail)
-
     def _on_close(self, connection: Any, reason: str | None) -> None:
+        self.listeners.closed(connection)  # whatever goes wrong with the rest: it counts its connections
         self.forget_waiters(connection)
         if self._telemetry is not None:
             self._telemetry.disconnected(connection)
-        self.listeners.closed(connection)
-        if reason:
+        if reason and self.quiet.allows(log, f"closed connections ({kind_of(reason)})", host_of(connection)):
             log.info(f"closed the connection of {peer_of(connection)}: {reason}")
 
     def wait(
         self,
         connection: Any,
-        partitions: Iterable[Partition],
+        partitions: Iterable[Replica],
         max_wait_ms: int,
-        attempt: Callable[[bool], bool],
+        attempt: Attempt,
+        moved: Iterable[Replica] = (),
     ) -> None:
         """Ask `attempt` when a partition advances or the time is up, unless the connection closes first."""
         waiters = self.state_of(connection).own_waiters()
 
-        def tracked(expired: bool) -> bool:
-            done = attempt(expired)
+        def tracked(expired: bool, moved: Moved) -> bool:
+            done = attempt(expired, moved)
             if done:
                 waiters.discard(waiter)
             return done
 
-        waiter = self.waiting.wait(partitions, max_wait_ms, tracked)
+        def failed(error: Exception) -> None:
+            waiters.discard(waiter)
+            log.exception("a waiting request failed; its connection is closed", error)
+            connection.close("a waiting request failed")
+
+        waiter = self.waiting.wait(partitions, max_wait_ms, tracked, failed, moved)
         waiters.add(waiter)
 
     def forget_waiters(self, connection: Any) -> None:
@@ -339,15 +360,6 @@ class Broker:
             state = connection.state = ConnectionState()
         assert isinstance(state, ConnectionState)
         return state
-
-    def _every(self, interval_ms: int, job: Callable[[], None], first_ms: int | None = None) -> None:
-        def turn() -> None:
-            try:
-                job()
-            finally:
-                self.reactor.call_later(interval_ms, turn)
-
-        self.reactor.call_later(interval_ms if first_ms is None else first_ms, turn)
 
     def _on_callback_error(self, what: str, error: BaseException) -> None:
         log.exception(what, error)
@@ -383,13 +395,15 @@ class Broker:
                 raise StartupError(f"The log directory of the metadata log failed: {directory.failure}")
 
     def _directory_failed(self, directory: LogDirectory) -> None:
-        self.groups.drop_offline()
+        if not self._is_loaded:
+            return  # the start looks at what is left
+        self.group_coordinator.drop_offline()
         if self._holds_metadata(directory):
             self.controller.abandon_log()
             if self.storage.online:
                 self._metadata_log_failed()
         elif self.storage.online:
-            self.controller.placement.directory_failed()
+            self.controller.directory_failed()
 
     def _all_directories_failed(self) -> None:
         log.error(f"all log directories have failed ({', '.join(self.config.log_dirs)}); stopping")
@@ -405,7 +419,7 @@ class Broker:
     def shut_down(self) -> None:
         """Finish what is under way, flush, write the checkpoints and the marker of a clean stop."""
         self.waiting.expire_all()
-        self.groups.stop()
+        self.group_coordinator.stop()
         self.reactor.drain(DRAIN_MS)
         self.listeners.close()
         self.storage.moves.stop()
@@ -416,6 +430,7 @@ class Broker:
         self.storage.close(broker_epoch=broker_epoch)
         self.workers.stop()
         self.cleaner_workers.stop()
+        self.large_workers.stop()
         self.reactor.close()
 
     def _settle(self) -> None:
@@ -435,9 +450,18 @@ def give_up(number: int, frame: object) -> None:
 
 
 def quiet_collector() -> None:
-    """What start made stays, so the cycle collector need not walk it; requests leave no cycles, so it may come seldom."""
+    """What start made stays, so the cycle collector need not walk it; requests leave no cycles, so it may come seldom.
+    But where a large request keeps what it makes, the middle generation is walked before it holds the loop for long."""
     gc.freeze()
-    gc.set_threshold(COLLECTOR_THRESHOLD, 20, 100)
+    gc.set_threshold(COLLECTOR_THRESHOLD, 3, 700)
+
+
+def release_memory_kept() -> bool:
+    return release_memory(RELEASED_BYTES)
+
+
+def nothing_more(result: object) -> None:
+    """Of work in a thread whose result nobody needs."""
 
 
 def random_session_id() -> int:
@@ -456,12 +480,32 @@ def allow_many_files() -> int:
     return MANY_FILES if hard == resource.RLIM_INFINITY else hard
 
 
+def kept_descriptors(descriptors: int) -> int:
+    return min(KEPT_DESCRIPTORS, descriptors // 8)
+
+
+def share_descriptors(broker: Broker, descriptors: int) -> None:
+    """Connections leave segments their share, and some for everything else: a broker must be able to write a
+    checkpoint, or to roll a segment, however many clients there are."""
+    kept = kept_descriptors(descriptors)
+    broker.reactor.descriptors_max = min(descriptors - kept, NO_BOUND)
+    broker.listeners.limit(max(1, int(descriptors * (1 - SHARE_OF_SEGMENTS)) - kept))
+
+
+def unfinished_bytes(config: BrokerConfig) -> dict[str, int]:
+    """The bound on frames that are not whole, where Kafka's config for it is set; the loop has one of its own."""
+    most: int = config["queued.max.request.bytes"]
+    return {"max_unfinished_bytes": most} if most > 0 else {}
+
+
 def peer_of(connection: Any) -> str:
-    try:
-        host, port = connection.peer[:2]
-    except (OSError, ValueError):
-        return "an unknown peer"
+    host, port = connection.peer
     return f"{host}:{port}"
+
+
+def host_of(connection: Any) -> str:
+    host: str = connection.peer[0]
+    return host
 
 
 def run(config: BrokerConfig, *, data_is_default: bool) -> int:
@@ -473,14 +517,16 @@ def run(config: BrokerConfig, *, data_is_default: bool) -> int:
 def serve(broker: Broker, said: str | None = None) -> int:
     """The same for a broker that is made already; `said` is logged before the ready line."""
     descriptors = allow_many_files()
+    share_descriptors(broker, descriptors)
     broker.start()
-    limit_open_files(int(descriptors * SHARE_OF_SEGMENTS), broker.storage.release_files)
+    most, readable = int(descriptors * SHARE_OF_SEGMENTS), descriptors - kept_descriptors(descriptors) // 2
+    limit_open_files(most, broker.storage.release_files, readable)
     quiet_collector()
     if said is not None:
         log.info(said)
     address = ",".join(f"{endpoint.host}:{endpoint.port}" for endpoint in broker.listeners.advertised[:1])
-    sys.stdout.write(f"pykafkad ready: bootstrap.servers={address}\n")
-    sys.stdout.flush()
+    if sys.stdout is not None:  # it was closed when the process began
+        put(sys.stdout, f"pykafkad ready: bootstrap.servers={address}\n")
     try:
         return broker.run()
     finally:

@@ -1,9 +1,9 @@
-"""Short forms of messages: a request or an answer in its commonest shape as one object instead of a tree of them.
+"""Short forms of messages: a request or an answer in its most common shape, as one object instead of a tree of them.
 
-A short form has the same bytes as the whole message where each of its arrays holds one element and nothing is tagged:
-`constant` fields stand for those counts and for all that is empty. A request that does not fit is read as the whole
-message (hot.wire.Route), so a handler that knows a short form knows both. What the objects of a tree cost is a good
-part of a small request.
+A short form has the same bytes as the whole message if each of its arrays has one element and there are no tagged
+fields: `constant` fields stand for those counts and for everything that is empty. A request of another shape is read as
+the whole message (hot.wire.Route), so a handler that supports a short form supports both. The objects of the tree are a
+good part of the cost of a small request.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TOPIC = (
     {"name": "TopicId", "type": "uuid", "versions": "13+", "ignorable": True},
 )
 
-# Produce with one batch for one partition, and its answer when that is no refusal.
+# Produce with one batch for one partition, and its answer if the batch was not refused.
 LoneProduceRequest: Any = define(
     {
         "name": "LoneProduceRequest",
@@ -60,7 +60,7 @@ LoneProduceResponse: Any = define(
             {"name": "BaseOffset", "type": "int64"},
             {"name": "LogAppendTimeMs", "type": "int64", "default": -1},
             {"name": "LogStartOffset", "type": "int64", "default": -1},
-            # record errors, error message; then of the partition and the topic
+            # record errors, error message; then the tagged fields of the partition and the topic
             constant("End", NO_ELEMENTS, NULL, NO_TAGS, NO_TAGS),
             {"name": "ThrottleTimeMs", "type": "int32"},
         ],

@@ -29,14 +29,14 @@ def random_uuid() -> bytes:
 
 
 def to_text(uuid: bytes) -> str:
-    """16 bytes to the 22 characters Kafka shows."""
+    """The 22 characters that Kafka shows for 16 bytes."""
     if len(uuid) != 16:
         raise ValueError(f"a uuid has 16 bytes, not {len(uuid)}")
     return b2a_base64(uuid, newline=False).translate(_TO_URL)[:22].decode()
 
 
 def from_text(text: str) -> bytes:
-    """The 22 characters back to 16 bytes; ValueError with Kafka's words for anything else."""
+    """The 16 bytes for 22 characters; ValueError with Kafka's message for anything else."""
     if len(text) > 24:
         raise ValueError(f"Input string with prefix `{text[:24]}` is too long to be decoded as a base64 UUID")
     digits = text.rstrip("=")

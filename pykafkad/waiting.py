@@ -1,17 +1,27 @@
-"""Requests that wait: for one of their partitions to advance, or for their time to run out.
+"""Requests that wait until one of their partitions advances, or their time is up.
 
-A waiter is asked again once a pass at most, however many of its partitions moved, and only then: nothing polls.
-`attempt(expired)` answers and returns True, or returns False to go on waiting (never when expired).
-Invariant: a waiter stands in the `waiters` of each of its partitions and has a running timer, or is done.
+A waiter is asked at most once in a pass, however many of its partitions have advanced, and only then: nothing polls.
+`attempt(expired, moved)` answers and returns True, or returns False to continue waiting (never if expired); `moved` are
+the partitions that have advanced since it was last asked. If many waiters are woken at once, a pass asks some of them.
+If an attempt raises, `failed(error)` is called and the waiter is done; the others are asked all the same. Invariant: a
+waiter is in the `waiters` of each of its partitions and has a running timer, or is done.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from pykafkad.storage.partition import Partition
+    from pykafkad.cluster.replica import Replica
+
+    Moved = dict[Replica, None]  # used as an ordered set
+    Attempt = Callable[[bool, Moved], bool]
+
+# How much is asked at the end of a pass, in partitions of those that are asked; each waiter counts as some at least.
+PARTITIONS_IN_A_PASS = 1024
+PARTITIONS_OF_ANY = 16
 
 
 class Timer(Protocol):
@@ -19,19 +29,22 @@ class Timer(Protocol):
 
 
 class Waiter:
-    __slots__ = ("attempt", "partitions", "timer", "woken")
+    __slots__ = ("attempt", "failed", "moved", "partitions", "timer")
 
-    def __init__(self, attempt: Callable[[bool], bool], partitions: list[Partition]) -> None:
+    def __init__(
+        self, attempt: Attempt, failed: Callable[[Exception], None], partitions: list[Replica]
+    ) -> None:
         self.attempt = attempt
+        self.failed = failed
         self.partitions = partitions
-        self.woken = False
+        self.moved: Moved = {}  # those that have advanced; if there are any, it is in `woken`
         self.timer: Timer | None = None
 
 
 class Waiting:
     def __init__(self, call_later: Callable[..., Timer]) -> None:
         self._call_later = call_later
-        self.woken: list[Waiter] = []
+        self.woken: deque[Waiter] = deque()
         self._waiters: set[Waiter] = set()
 
     @property
@@ -39,29 +52,53 @@ class Waiting:
         return len(self._waiters)
 
     def wait(
-        self, partitions: Iterable[Partition], max_wait_ms: int, attempt: Callable[[bool], bool]
+        self,
+        partitions: Iterable[Replica],
+        max_wait_ms: int,
+        attempt: Attempt,
+        failed: Callable[[Exception], None],
+        moved: Iterable[Replica] = (),
     ) -> Waiter:
-        waiter = Waiter(attempt, list(partitions))
+        """Begin to wait. `moved` are partitions that have advanced since the request was looked at."""
+        waiter = Waiter(attempt, failed, list(partitions))
         for partition in waiter.partitions:
-            partition.waiters.append(waiter)
+            partition.waiters[waiter] = None
         waiter.timer = self._call_later(max_wait_ms, self._expire, waiter)
         self._waiters.add(waiter)
+        for partition in moved:
+            self._wake(waiter, partition)
         return waiter
 
-    def advanced(self, partition: Partition) -> None:
-        """The partition's high watermark or its fate changed: its waiters are asked at the end of the pass."""
+    def advanced(self, partition: Replica) -> None:
+        """The partition's high watermark advanced, or it was deleted or failed: its waiters are asked at the end of the
+        pass."""
         for waiter in partition.waiters:
-            if not waiter.woken:
-                waiter.woken = True
-                self.woken.append(waiter)
+            self._wake(waiter, partition)
+
+    def _wake(self, waiter: Waiter, partition: Replica) -> None:
+        if not waiter.moved:
+            self.woken.append(waiter)
+        waiter.moved[partition] = None
 
     def ask_woken(self) -> None:
-        """At the end of a pass in which some were woken."""
-        woken, self.woken = self.woken, []
-        for waiter in woken:
-            waiter.woken = False
-            if waiter.timer is not None and waiter.attempt(False):
+        """Called at the end of a pass in which waiters were woken."""
+        left = PARTITIONS_IN_A_PASS
+        while self.woken and left > 0:
+            waiter = self.woken.popleft()
+            left -= PARTITIONS_OF_ANY + len(waiter.partitions)
+            moved, waiter.moved = waiter.moved, {}
+            if waiter.timer is not None:
+                self._ask(waiter, moved)
+        if self.woken:
+            self._call_later(0, nothing)  # so that the next pass begins at once
+
+    def _ask(self, waiter: Waiter, moved: Moved) -> None:
+        try:
+            if waiter.attempt(False, moved):
                 self.cancel(waiter)
+        except Exception as error:
+            self.cancel(waiter)
+            waiter.failed(error)
 
     def cancel(self, waiter: Waiter) -> None:
         if waiter.timer is None:
@@ -70,14 +107,21 @@ class Waiting:
         waiter.timer = None
         self._waiters.discard(waiter)
         for partition in waiter.partitions:
-            partition.waiters.remove(waiter)
+            partition.waiters.pop(waiter, None)  # a request may name it twice
 
     def expire_all(self) -> None:
-        """The broker stops: all are answered with what there is."""
+        """The broker stops: every request is answered with what there is."""
         for waiter in list(self._waiters):
             self._expire(waiter)
 
     def _expire(self, waiter: Waiter) -> None:
         if waiter.timer is not None:
             self.cancel(waiter)
-            waiter.attempt(True)
+            try:
+                waiter.attempt(True, {})
+            except Exception as error:
+                waiter.failed(error)
+
+
+def nothing() -> None:
+    pass

@@ -1,4 +1,4 @@
-"""What the tests of the log cleaner share: a manager with threads that are stepped, and keyed records."""
+"""For the tests of the log cleaner: a manager whose threads are stepped by the test, and records with keys."""
 
 from __future__ import annotations
 
@@ -6,13 +6,23 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from storage_kit import NOW_MS, TOPIC_ID, Config, Threads, broker_config, read_all, topic_config
-
 from pykafkad.clock import ManualClock
 from pykafkad.hot import records
-from pykafkad.storage.cleaner import LogCleaner
-from pykafkad.storage.manager import LogManager, submit_inline
-from pykafkad.storage.partition import Partition
+from pykafkad.storage.cleaning.cleaner import LogCleaner
+from pykafkad.storage.log.log import Log
+from pykafkad.storage.manager import LogManager
+from pykafkad.workers import submit_inline
+from tests.storage_kit import (
+    NOW_MS,
+    TOPIC_ID,
+    Config,
+    Threads,
+    broker_config,
+    lead,
+    log_manager,
+    read_all,
+    topic_config,
+)
 
 DAY_MS = 86_400_000
 COMPACTED = topic_config(
@@ -47,7 +57,7 @@ class Timers:
         return timer
 
     def advance(self, delta_ms: int) -> None:
-        """Time passes, and what is due on the way happens when it is."""
+        """Let time pass; each callback runs at its own time."""
         end_ms = self.clock.monotonic_ms() + delta_ms
         while due := [timer for timer in self.waiting if timer.due_ms <= end_ms]:
             timer = min(due, key=lambda each: each.due_ms)
@@ -71,16 +81,16 @@ class Home:
         self.threads = Threads()
         self.timers = Timers(self.clock)
         config: Config = broker_config(*self.paths, **self.overrides)
-        self.manager = LogManager(config, self.clock, submit_inline)
+        self.manager = log_manager(config, self.clock, submit_inline)
         self.manager.call_later = self.timers.call_later
         known = {(topic, 0): TOPIC_ID for topic in self.configs}
         self.manager.open_all(known, lambda topic: self.configs[topic])
         for partition in self.manager:
-            partition.become_leader(0)
+            lead(partition, 0)
         self.manager.compaction.begin(self.timers.call_later, self.threads.submit)
         return self.manager
 
-    def create(self, topic: str = "orders", **overrides: Any) -> Partition:
+    def create(self, topic: str = "orders", **overrides: Any) -> Log:
         self.configs[topic] = COMPACTED | {key.replace("_", "."): each for key, each in overrides.items()}
         return self.manager.create(topic, 0, TOPIC_ID, self.configs[topic], 0)
 
@@ -91,7 +101,7 @@ class Home:
         return found
 
     def clean(self, rounds: int = 1) -> None:
-        """Let the cleaner look around and finish what it begins."""
+        """Let the cleaner look at the logs once, and finish what it begins."""
         for _ in range(rounds):
             self.timers.advance(15_000)
             self.finish()
@@ -108,28 +118,28 @@ class Home:
         return self.start()
 
 
-def put(partition: Partition, *pairs: Pair, timestamp: int | None = None, **options: Any) -> int:
-    """One batch of keyed records, written; its base offset."""
+def put(partition: Log, *pairs: Pair, timestamp: int | None = None, **options: Any) -> int:
+    """Append and write one batch of records with keys; returns its base offset."""
     now_ms = NOW_MS if timestamp is None else timestamp
-    rows = [(encode(key), encode(value), [], now_ms) for key, value in pairs]
+    rows: list[Any] = [(encode(key), encode(value), [], now_ms) for key, value in pairs]
     appended = partition.append(bytearray(records.build(rows, **options)), now_ms)
     write(partition)
     return appended.base_offset
 
 
-def mark(partition: Partition, data: bytes) -> None:
+def mark(partition: Log, data: bytes) -> None:
     partition.append_built(bytearray(data), NOW_MS)
     write(partition)
 
 
-def write(partition: Partition) -> None:
-    """As the end of a pass does it."""
+def write(partition: Log) -> None:
+    """Write what was appended, as the end of a pass does."""
     partition.commit()
-    partition.log_directory.dirty.clear()
+    partition.context.dirty.clear()
 
 
-def fill(partition: Partition, pairs: Iterable[Pair], **options: Any) -> None:
-    """A batch for each, and a segment of its own for what comes next."""
+def fill(partition: Log, pairs: Iterable[Pair], **options: Any) -> None:
+    """Append each batch, and end the segment."""
     for pair in pairs:
         put(partition, pair, **options)
     partition.roll(NOW_MS)
@@ -139,7 +149,7 @@ def encode(text: str | None) -> bytes | None:
     return None if text is None else text.encode()
 
 
-def contents(partition: Partition) -> list[tuple[int, str | None, str | None]]:
+def contents(partition: Log) -> list[tuple[int, str | None, str | None]]:
     """Offset, key and value of every record that can be read."""
     return [(each.offset, text(each.key), text(each.value)) for each in read_all(partition)]
 
@@ -152,5 +162,5 @@ def latest(pairs: list[Pair]) -> dict[str | None, str | None]:
     return dict(pairs)
 
 
-def names(partition: Partition) -> list[str]:
+def names(partition: Log) -> list[str]:
     return sorted(path.name for path in Path(partition.directory).iterdir())

@@ -1,4 +1,5 @@
-"""Logs for the cleaner's core: batches with any header, whole random logs, and a cleaning of one with our door.
+"""Logs for the cleaner's core: batches with any header, whole random logs, and a cleaning of one by the code under
+test.
 
 Owns: `Draft`, an encoder of format 2 that shares no code with the one under test; messages of formats 0 and 1; `Maker`,
 which writes what producers, transactions and earlier cleanings leave in a compacted log; `clean`.
@@ -67,7 +68,7 @@ def packed(codec: int, payload: bytes) -> bytes:
 
 
 class Draft(NamedTuple):
-    """A batch of format 2, before it is bytes."""
+    """A batch of format 2 that was not encoded yet."""
 
     base_offset: int
     rows: Sequence[Row] = ()
@@ -131,7 +132,7 @@ def message_set(magic: int, rows: Sequence[Row], base_offset: int, attributes: i
 
 
 class Log(NamedTuple):
-    """Segments by base offset, the last of them active; what a cleaning has to know of them."""
+    """Segments by base offset, the last of them active, and what a cleaning needs to know of them."""
 
     segments: dict[int, bytes]
     first_unstable: int  # below it every transaction has ended
@@ -150,7 +151,7 @@ class Producer:
 
 
 class Maker:
-    """Writes a random log: the same seed, the same log."""
+    """Writes a random log, the same one for the same seed."""
 
     def __init__(
         self,
@@ -190,7 +191,7 @@ class Maker:
         return Log(segments, stable, self.aborted, self.last_records, self.has_codec)
 
     def _skip(self) -> None:
-        """Offsets that an earlier cleaning left without a batch."""
+        """Skip offsets, as an earlier cleaning that removed batches."""
         if self.random.random() < 0.2:
             self.offset += self.random.randrange(1, 5)
 
@@ -219,7 +220,7 @@ class Maker:
         return Row(delta, self.clock + self.random.randrange(-5_000, 5_000), key, value, headers)
 
     def _rows(self) -> list[Row]:
-        """Records in a row, sometimes with gaps."""
+        """Records of one batch, sometimes with gaps between their offsets."""
         count = self.random.choice([1, 1, 2, 3, 5, 8, 40])
         step = self.random.choice([1, 1, 1, 2])
         rows = [self._row(number * step) for number in range(count)]
@@ -228,7 +229,7 @@ class Maker:
         return rows
 
     def _data(self, flags: int = 0, **fields: Any) -> Draft:
-        """A batch as a produce or an earlier cleaning left it."""
+        """A batch as a producer or an earlier cleaning left it."""
         rows = self._rows()
         codec = self.random.choice(self.codecs)
         self.has_codec = self.has_codec or codec > 0
@@ -260,7 +261,7 @@ class Maker:
         return draft
 
     def _end(self, producer: Producer) -> Draft:
-        """A marker; of a transaction whose data is gone where none is open."""
+        """An end marker; if no transaction is open, one of a transaction whose records were removed."""
         kind = self.random.choice([ABORT, COMMIT])
         if kind == ABORT and producer.open_since is not None:
             others = [each.open_since for each in self.producers if each is not producer]
@@ -298,13 +299,13 @@ class Maker:
 
 
 class Work(NamedTuple):
-    """A cleaning: what the log's owner knows."""
+    """A cleaning, with what its caller has to know of the log."""
 
     directory: Path
     bases: Sequence[int]  # of all segments, the active one last
     first_dirty: int
     first_uncleanable: int  # a base offset
-    groups: Sequence[Sequence[int]] = ()  # () : every segment of its own
+    groups: Sequence[Sequence[int]] = ()  # (): every segment by itself
     producers: Mapping[int, tuple[int | None, int]] = {}
     aborted: Sequence[Transaction] = ()
     now_ms: int = NOW_MS
@@ -351,7 +352,7 @@ def index(door: Any, work: Work, keys: Any, round: Any) -> None:
 
 
 def clean(door: Any, work: Work) -> Cleaned:
-    """Both passes; the `.cleaned` files lie beside the segments afterwards."""
+    """Both passes; afterwards the `.cleaned` files are beside the segments."""
     round, keys = door.Round(None, work.buffer_bytes), door.KeyMap(work.memory_bytes)
     index(door, work, keys, round)
     end_offset = keys.latest_offset + 1

@@ -1,4 +1,4 @@
-"""What all tests share: where the golden data is, and what the log says."""
+"""Fixtures for all tests: the golden data, and the lines of the log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def golden() -> Path:
 
 @pytest.fixture
 def said() -> Iterator[io.StringIO]:
-    """The log's lines."""
+    """The lines of the log."""
     stream = io.StringIO()
     logs.set_stream(stream)
     yield stream

@@ -1,14 +1,14 @@
-"""Consumer groups without a broker: topics that tests change, members that do what a consumer does with its answers."""
+"""Consumer groups without a broker: topics that tests change, and members that act on answers as a consumer does."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from group_kit import GROUP, Asked, Room
-
 from pykafkad import messages
 from pykafkad.errors import KafkaError
 from pykafkad.messages import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from pykafkad.slices import finish
+from tests.group_kit import GROUP, Asked, Room
 
 Heartbeat = messages.ConsumerGroupHeartbeatRequest
 REBALANCE_MS = 60_000
@@ -67,7 +67,7 @@ class ConsumerRoom(Room):
         super().__init__(**{"consumer_assignment_interval_ms": 0, **settings, "topics": self.topics})
 
     def beat(self, member_id: str, epoch: int, version: int = 1, **told: Any) -> Asked:
-        """One ConsumerGroupHeartbeat, with nothing but what is told."""
+        """One ConsumerGroupHeartbeat, with only the fields that are given."""
         group = told.pop("group", GROUP)
         client_id = told.pop("client_id", "client")
         topics = told.pop("owned", None)
@@ -95,7 +95,7 @@ class ConsumerRoom(Room):
         return self.beat(member_id, 0, **fields)
 
     def named(self, response: Any) -> dict[str, list[int]] | None:
-        """The assignment of an answer, by topic name; topics that are no more have none."""
+        """The assignment of an answer, by topic name; topics that were deleted have none."""
         if response.assignment is None:
             return None
         return {
@@ -107,10 +107,10 @@ class ConsumerRoom(Room):
     def describe(self, group: str = GROUP) -> Any:
         from pykafkad.pure.groups.consumer_describe import described
 
-        return described(self.group(group))
+        return finish(described(self.group(group)))
 
     def has(self, member_id: str) -> dict[str, list[int]]:
-        """What the coordinator says that the member has, or has not given up."""
+        """The partitions that the member owns, or has not revoked yet, according to the coordinator."""
         for each in self.describe().members:
             if each.member_id == member_id:
                 return {
@@ -120,7 +120,7 @@ class ConsumerRoom(Room):
 
 
 class Consumer:
-    """A member as a client is: it takes what it is given and gives up what it should."""
+    """A member that acts like a client: it takes over what it is assigned, and revokes what it should."""
 
     def __init__(self, room: ConsumerRoom, member_id: str, topics: Any = ("t",), **told: Any) -> None:
         self.room, self.member_id, self.epoch = room, member_id, 0
@@ -156,7 +156,7 @@ class Consumer:
 
 
 def settle_all(*consumers: Consumer, rounds: int = 10) -> None:
-    """Heartbeats until nothing changes any more."""
+    """Send heartbeats until nothing changes any more."""
     for _ in range(rounds):
         before = [(each.epoch, dict(each.owned)) for each in consumers]
         for each in consumers:
@@ -168,7 +168,7 @@ def settle_all(*consumers: Consumer, rounds: int = 10) -> None:
 
 
 def subscription(*topics: str, version: int = 1, owned: Any = (), rack: str | None = None) -> bytes:
-    """What a consumer says of itself in the classic protocol."""
+    """A consumer's metadata in the classic protocol."""
     kind = ConsumerProtocolSubscription
     rows = [
         kind.TopicPartition(topic=name, partitions=list(partitions))
@@ -186,7 +186,7 @@ def assignment(version: int = 1, user_data: bytes | None = None, **topics: Any) 
 
 
 def assigned(data: bytes) -> dict[str, list[int]]:
-    """What SyncGroup gave."""
+    """The partitions in SyncGroup's answer."""
     if not data:
         return {}
     version = int.from_bytes(data[:2])

@@ -1,7 +1,7 @@
 """A coordinator for the pure group machines without a log, a loop or a clock: tests move time and read the log.
 
-`Room` does what a shard does with Effects: records are encoded, kept and replayed, timers wait for `advance`,
-replies go to whoever asked. `reload()` is a restart: a new machine out of the records that were written.
+`Room` does what a shard does with Effects: records are encoded, kept and replayed, timers wait for `advance`, replies
+go to the callers. `reload()` is a restart: a new machine from the records that were written.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 from pykafkad import errors, messages
 from pykafkad.errors import KafkaError
+from pykafkad.pure.effects import Caller, Effects, TimerKey, Work
 from pykafkad.pure.groups import records
-from pykafkad.pure.groups.effects import Caller, Effects, TimerKey
 from pykafkad.pure.groups.registry import Groups
 from pykafkad.pure.groups.settings import GroupSettings
 
@@ -21,7 +21,7 @@ GROUP = "group"
 
 
 class Asked(Caller):
-    """A request under way, and what was answered."""
+    """A request in progress, and its answer."""
 
     def __init__(self, version: int, client_id: str = "client") -> None:
         super().__init__(version, client_id, "/127.0.0.1")
@@ -52,11 +52,14 @@ class Room:
             assert hasattr(self.settings, name), name
             setattr(self.settings, name, value)
         self.now_ms = NOW_MS
-        self.refuse_with: int | None = None  # the log takes no records
+        self.refuse_with: int | None = None  # records cannot be written
         self.log: list[tuple[bytes, bytes | None]] = []
         self.timers: dict[TimerKey, int] = {}
+        self.work: list[Work] = []
+        self.work_steps = 0  # pieces that work was done in
+        self.works_at_once = True  # else with work_on() and finish_work()
         self.groups = Groups(self.settings)
-        self.do(self.groups.on_loaded(self.now_ms))
+        self.begin()
 
     # -- as a shard does
 
@@ -72,8 +75,10 @@ class Room:
         for caller, response in effects.replies:
             assert isinstance(caller, Asked)
             assert caller.waits, f"answered twice: {caller.answers}, {response}"
-            response.encode(caller.version)  # what cannot be told at this version is a bug
+            response.encode(caller.version)  # an answer that this version cannot encode is a bug
             caller.answers.append(response)
+        if effects.work is not None:
+            self.work.append(effects.work)
 
     def append(self, effects: Effects) -> Effects:
         if self.refuse_with is not None:
@@ -88,14 +93,21 @@ class Room:
     def reload(self) -> None:
         """As after a restart: all that is known is in the log."""
         self.timers.clear()
+        self.work.clear()
         self.do(self.groups.on_unloaded())
         self.groups = Groups(self.settings)
         for key, value in self.log:
             self.groups.replay(*records.decode(key, value))
-        self.do(self.groups.on_loaded(self.now_ms))
+        self.begin()
+
+    def begin(self) -> None:
+        """Begin to use the groups that were loaded."""
+        self.groups.is_loading = False
+        for group_id in list(self.groups.by_id):
+            self.do(self.groups.on_loaded(group_id, self.now_ms))
 
     def advance(self, delta_ms: int) -> None:
-        """Time passes; whatever is due happens when it is due."""
+        """Let time pass; each timer expires at its own time."""
         end_ms = self.now_ms + delta_ms
         while self.timers:
             key = min(self.timers, key=self.timers.__getitem__)
@@ -105,7 +117,21 @@ class Room:
             del self.timers[key]
             self.now_ms = max(self.now_ms, due_ms)
             self.do(self.groups.on_timer(key, self.now_ms))
+            if self.works_at_once:
+                self.finish_work()
         self.now_ms = end_ms
+
+    def finish_work(self) -> None:
+        while self.work:
+            self.work_on()
+
+    def work_on(self) -> None:
+        """One piece."""
+        try:
+            next(self.work[0].steps)
+            self.work_steps += 1
+        except StopIteration as end:
+            self.do(self.work.pop(0).then(end.value, self.now_ms))
 
     def ask(self, operation: Any, request: Any, version: int, client_id: str = "client") -> Asked:
         asked = Asked(version, client_id)
@@ -148,7 +174,7 @@ class Room:
         return self.ask(self.groups.join, request, version, client_id)
 
     def enter(self, **how: Any) -> tuple[str, Asked]:
-        """A new dynamic member, both ways to the coordinator: its id, and the JoinGroup that counts."""
+        """A new dynamic member joins, with both requests to the coordinator: its id, and the second JoinGroup."""
         asked = self.join(**how)
         assert asked.code == errors.MEMBER_ID_REQUIRED
         member_id = asked.answer.member_id
@@ -197,7 +223,7 @@ class Room:
         version: int = 5,
         reason: str | None = None,
     ) -> Any:
-        """(member id, static name) of each; the answer."""
+        """Each member is (member id, instance id); returns the answer."""
         Request = messages.LeaveGroupRequest
         identities = [
             Request.MemberIdentity(member_id=id, group_instance_id=instance, reason=reason)
@@ -214,7 +240,7 @@ class Room:
 
 
 def stable(room: Room, size: int = 2, **how: Any) -> list[str]:
-    """A group of dynamic members that has settled: the leader first. Each has its place as its assignment."""
+    """A stable group of dynamic members, the leader first. The assignment of each is its position."""
     entered = [room.enter(**how) for _ in range(size)]
     room.advance(room.settings.initial_rebalance_delay_ms * 2)
     answers = [asked.answer for _, asked in entered]
@@ -225,7 +251,7 @@ def stable(room: Room, size: int = 2, **how: Any) -> list[str]:
 
 
 def settle(room: Room, ids: list[str], generation: int, **how: Any) -> list[Asked]:
-    """All sync, the leader (first) last."""
+    """All members sync, the leader (first) last."""
     given = {member_id: b"%d" % place for place, member_id in enumerate(ids)}
     asked = [room.sync(member_id, generation, **how) for member_id in ids[1:]]
     asked.append(room.sync(ids[0], generation, given, **how))

@@ -1,4 +1,4 @@
-"""A loop in a test's hands: it passes when told to, its clock moves when told to, its peers are sockets."""
+"""A loop whose passes a test runs, whose clock it moves, and whose peers are sockets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pykafkad.net.loop import reactor_module
 
 LOOPS: list[ModuleType] = list(dict.fromkeys([reactor_module(), plain_loop]))
 LOOP_NAMES = [module.__name__ for module in LOOPS]
-PASSES_MAX = 20_000  # a test that needs more hangs
+PASSES_MAX = 20_000  # a test that needs more than this hangs
 
 
 def frame(body: bytes) -> bytes:
@@ -30,7 +30,7 @@ def echo(connection: Any, buffer: Any, start: int, end: int) -> bytes:
 
 
 class FileRange:
-    """A range of a file that stays open while somebody holds this."""
+    """A range of a file that stays open as long as this object lives."""
 
     def __init__(self, path: Path, offset: int, size: int) -> None:
         self._file = path.open("rb")
@@ -42,8 +42,9 @@ class FileRange:
 
 
 class Encodable:
-    def __init__(self, encode: Callable[[], Any]) -> None:
+    def __init__(self, encode: Callable[[], Any], weight: int = 0) -> None:
         self.encode = encode
+        self.weigh = lambda: weight
 
 
 class Peer:
@@ -85,14 +86,14 @@ class Peer:
             limit -= len(data)
 
     def bodies(self, count: int) -> list[bytes]:
-        """Passes until that many frames came back, and takes them."""
+        """Run passes until that many frames have arrived, and take them."""
         self.loop.until(lambda: self.frames_here() >= count or self.at_end)
         taken = [self._take() for _ in range(min(count, self.frames_here()))]
         assert len(taken) == count, f"{count} frames wanted, {len(taken)} came before the end"
         return taken
 
     def ends(self) -> None:
-        """Passes until the connection is closed from the other side."""
+        """Run passes until the broker closes the connection."""
         self.loop.until(lambda: self.at_end)
 
     def frames_here(self) -> int:
@@ -110,7 +111,7 @@ class Peer:
 
 
 class Loop:
-    """A reactor with all that it told its owner."""
+    """A reactor, with all calls that it made to its owner."""
 
     def __init__(self, module: ModuleType, on_frame: Callable[..., Any] = echo, **options: Any) -> None:
         self.clock = ManualClock()

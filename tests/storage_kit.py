@@ -7,15 +7,20 @@ import shutil
 import tarfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from pykafkad.clock import ManualClock
+from pykafkad.cluster.replica import Replica
+from pykafkad.cluster.replicas import Replicas, of
 from pykafkad.hot import records
-from pykafkad.storage import recovery
 from pykafkad.storage.directories import LogDirectory
-from pykafkad.storage.manager import LogManager, submit_inline
-from pykafkad.storage.partition import Partition
-from pykafkad.storage.settings import LogSettings
+from pykafkad.storage.log.context import LogContext
+from pykafkad.storage.log.log import Log
+from pykafkad.storage.log.settings import LogSettings
+from pykafkad.storage.manager import LogManager
+from pykafkad.storage.recovery import recovery
+from pykafkad.workers import submit_inline
 
 NOW_MS = 1_700_000_000_000
 TOPIC_ID = bytes(range(16))
@@ -49,6 +54,7 @@ TOPIC_DEFAULTS: dict[str, Any] = {
 }
 BROKER_DEFAULTS: dict[str, Any] = {
     "node.id": 1,
+    "replica.lag.time.max.ms": 30_000,
     "num.recovery.threads.per.data.dir": 2,
     "pykafkad.scrub.max.bytes.per.second": 0,
     "num.replica.alter.log.dirs.threads": None,
@@ -76,7 +82,7 @@ def topic_config(**overrides: Any) -> dict[str, Any]:
 
 
 class Config(dict[str, Any]):
-    """A broker's config as far as storage asks for it."""
+    """A broker's config, as far as storage uses it."""
 
     def __init__(self, values: dict[str, Any]) -> None:
         super().__init__(values)
@@ -88,16 +94,55 @@ def broker_config(*paths: Path, **overrides: Any) -> Config:
     return Config(config | {name.replace("_", "."): value for name, value in overrides.items()})
 
 
+def untold(replica: Replica) -> None:
+    """Nobody waits for replicas to advance."""
+
+
+def log_manager(
+    config: Any,
+    clock: ManualClock,
+    submit: Any = None,
+    *,
+    advanced: Callable[[Replica], None] = untold,
+    kind: type[LogManager] = LogManager,
+    **wiring: Any,
+) -> LogManager:
+    """The logs of a broker, and their replicas."""
+    return kind(config, clock, submit, replicas=Replicas(config, clock, advanced), **wiring)
+
+
 def manager(*paths: Path, clock: ManualClock | None = None, **overrides: Any) -> LogManager:
-    return LogManager(broker_config(*paths, **overrides), clock or ManualClock(NOW_MS))
+    return log_manager(broker_config(*paths, **overrides), clock or ManualClock(NOW_MS))
 
 
-def new_partition(path: Path, *, topic: str = "orders", leader_epoch: int = 0, **overrides: Any) -> Partition:
+def lead(log: Log, leader_epoch: int) -> None:
+    """This node is the only replica, and leads."""
+    log.listener.lead(leader_epoch)
+
+
+def watch(logs: LogManager, told: Callable[[Replica], None]) -> None:
+    """Somebody waits for each of the logs there are: `told` when that may have come to an end."""
+    for log in logs:
+        replica = of(log)
+        replica.waiters["somebody"] = None
+        replica.surroundings = SimpleNamespace(advanced=told, now_ms=logs.clock.monotonic_ms)
+
+
+def context() -> LogContext:
+    """Of a log that has no manager."""
+    return LogContext(Replicas(BROKER_DEFAULTS, ManualClock(NOW_MS), untold).listener_of)
+
+
+def log_in(path: Path, topic: str, index: int, settings: LogSettings) -> Log:
+    return Log(topic, index, TOPIC_ID, LogDirectory(str(path)), settings, context())
+
+
+def new_partition(path: Path, *, topic: str = "orders", leader_epoch: int = 0, **overrides: Any) -> Log:
     """An empty partition in a log directory of its own."""
-    partition = Partition(topic, 0, TOPIC_ID, LogDirectory(str(path)), LogSettings(topic_config(**overrides)))
+    partition = log_in(path, topic, 0, LogSettings(topic_config(**overrides)))
     Path(partition.directory).mkdir(parents=True)
     partition.add_segment(0, NOW_MS)
-    partition.become_leader(leader_epoch)
+    lead(partition, leader_epoch)
     return partition
 
 
@@ -113,10 +158,10 @@ def open_partition(
     now_ms: int = NOW_MS,
     expiration_ms: int = 86_400_000,
     **overrides: Any,
-) -> Partition:
+) -> Log:
     """The partition that lies in a log directory, loaded as at a start."""
     settings = LogSettings(topic_config(**overrides))
-    partition = Partition(topic, index, TOPIC_ID, LogDirectory(str(path)), settings)
+    partition = log_in(path, topic, index, settings)
     hints = recovery.Hints(
         clean=clean,
         now_ms=now_ms,
@@ -130,7 +175,7 @@ def open_partition(
 
 
 def batch(*values: bytes, timestamp: int = NOW_MS, **options: Any) -> bytearray:
-    """A batch as a producer sends it; bytearray: offsets are written in place."""
+    """A batch as a producer sends it, as a bytearray since offsets are written in place."""
     return bytearray(records.build([(b"k", value, [], timestamp) for value in values], **options))
 
 
@@ -153,14 +198,14 @@ def marker(producer_id: int, epoch: int, commit: bool, *, coordinator_epoch: int
     )
 
 
-def append(partition: Partition, *batches: bytes | bytearray, now_ms: int = NOW_MS) -> list[int]:
+def append(partition: Log, *batches: bytes | bytearray, now_ms: int = NOW_MS) -> list[int]:
     """Append and commit; the base offsets."""
     offsets = [partition.append(each, now_ms).base_offset for each in batches]
     partition.commit()
     return offsets
 
 
-def read_all(partition: Partition, start: int | None = None) -> list[records.Record]:
+def read_all(partition: Log, start: int | None = None) -> list[records.Record]:
     """Every record up to the high watermark, read as a consumer does: range after range."""
     offset = partition.log_start_offset if start is None else start
     found: list[records.Record] = []
@@ -189,7 +234,7 @@ def copy_golden(source: Path, target: Path) -> Path:
 
 
 class Threads:
-    """Work that waits until the test says that a thread has come to it."""
+    """Work that waits until the test runs it."""
 
     def __init__(self) -> None:
         self.waiting: list[Callable[[], None]] = []
@@ -206,7 +251,7 @@ class Threads:
 
 
 def state(directory: Path) -> dict[str, tuple[Any, ...]]:
-    """All there is to know of a tree: names, modes, times of change, bytes."""
+    """Everything about a tree: names, modes, times of change, bytes."""
     found = {}
     for path in [directory, *sorted(directory.rglob("*"))]:
         status = path.lstat()

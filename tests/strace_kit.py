@@ -1,4 +1,4 @@
-"""A running broker whose system calls fail or take their time, by way of strace."""
+"""A running broker whose system calls fail or are delayed by strace."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ needs_strace = pytest.mark.skipif(shutil.which("strace") is None, reason="strace
 
 
 class Injected:
-    """From now on these system calls on these files are not what they were.
+    """Tampers with these system calls on these files, from now on.
 
-    `fault` as strace says it: error=EIO, delay_enter=MICROSECONDS. Of a rename the old path counts.
+    `fault` as strace writes it: error=EIO, delay_enter=MICROSECONDS. For a rename the old path counts.
     """
 
     def __init__(self, broker: Broker, calls: str, fault: str, *paths: str) -> None:
@@ -36,7 +36,7 @@ class Injected:
 
     @property
     def calls(self) -> list[str]:
-        """Those that were tampered with."""
+        """The calls that were tampered with."""
         lines = Path(self._log).read_text().splitlines()
         return [line for line in lines if "INJECTED" in line or "DELAYED" in line]
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from pykafkad import handlers
+from pykafkad.cluster.dynamic_config import DYNAMIC, without_effect
 from pykafkad.config import BROKER_KEYS, OWN_KEYS
-from pykafkad.config_table import HONOURED
+from pykafkad.config_table import HONOURED, IN_PART
 
 # What our own keys do where nobody sets them.
 ABOUT_OWN = {
@@ -26,24 +27,30 @@ def apis() -> str:
     return "| key | API | versions |\n|---|---|---|\n" + "".join(rows)
 
 
-def configs() -> str:
-    """The keys that work, and how many do not: those are all the others."""
+def listed(names: Iterable[str]) -> str:
     lines, line = [], ""
-    for name in sorted(HONOURED):
+    for name in sorted(names):
         word = f"`{name}`, "
         if len(line) + len(word) > 118:
             lines.append(line.rstrip())
             line = ""
         line += word
     lines.append(line.removesuffix(", ") + ".")
+    return "\n".join(lines) + "\n"
+
+
+def configs() -> str:
+    """The keys that work, and how many do not: those are all the others."""
     others = len(BROKER_KEYS) - len(HONOURED)
+    in_part = "; ".join(f"`{name}` ({how})" for name, how in sorted(IN_PART.items()))
+    own = ", ".join(f"`{name}` ({key.default}: {ABOUT_OWN[name]})" for name, key in OWN_KEYS.items())
+    silent = [name for name in DYNAMIC if without_effect(name)]
     return (
         f"Of Kafka's {len(BROKER_KEYS)} broker keys these {len(HONOURED)} are honoured; the other {others} are known,"
         " checked, and change nothing:\nwhere one is set, the broker says so in one line at start.\n\n"
-        + "\n".join(lines)
-        + "\n\nKeys of our own: "
-        + ", ".join(f"`{name}` ({key.default}: {ABOUT_OWN[name]})" for name, key in OWN_KEYS.items())
-        + ".\n"
+        f"{listed(HONOURED)}\nIn part: {in_part}.\n\nKeys of our own: {own}.\n\n"
+        f"Of the keys that can be set while the broker runs, these {len(silent)} are stored and shown, and change"
+        f" nothing; the broker says\nso in one line when one is set.\n\n{listed(silent)}"
     )
 
 

@@ -1,4 +1,4 @@
-"""The log: append and commit as the Produce path does them, finding an offset as Fetch does, starting."""
+"""The log: append and commit as in a Produce, finding an offset as in a Fetch, starting."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from pykafkad.clock import ManualClock
+from pykafkad.cluster.replicas import Replicas
 from pykafkad.config import BrokerConfig, TopicConfig
 from pykafkad.hot import records
 from pykafkad.hot.index import OffsetIndex
+from pykafkad.storage.log.log import Log
 from pykafkad.storage.manager import LogManager
-from pykafkad.storage.partition import Partition
 
 NOW_MS = 1_700_000_000_000
 BATCHES = 16  # a commit
@@ -22,17 +23,18 @@ TOPIC_ID = bytes(range(16))
 @pytest.fixture
 def logs(tmp_path: Path) -> LogManager:
     config = BrokerConfig.from_sources({"log.dirs": str(tmp_path)})
-    manager = LogManager(config, ManualClock(NOW_MS))
+    clock = ManualClock(NOW_MS)
+    manager = LogManager(config, clock, replicas=Replicas(config, clock, lambda replica: None))
     manager.open_all({}, lambda topic: TopicConfig(config))
     return manager
 
 
-def new(logs: LogManager, index: int = 0) -> Partition:
+def new(logs: LogManager, index: int = 0) -> Log:
     return logs.create("orders", index, TOPIC_ID, TopicConfig(logs.config), 0)
 
 
 def batch(sequence: int = -1) -> memoryview:
-    options: dict[str, int] = {}
+    options: dict[str, Any] = {}
     if sequence >= 0:
         options = {"producer_id": 1, "producer_epoch": 0, "base_sequence": sequence}
     return memoryview(bytearray(records.build([(None, b"v" * 100, [], NOW_MS)], **options)))
@@ -70,7 +72,7 @@ def test_commit(benchmark: Any, logs: LogManager, count: int) -> None:
 
 
 @pytest.fixture
-def filled(logs: LogManager) -> Partition:
+def filled(logs: LogManager) -> Log:
     partition = new(logs)
     for each in range(20_000):
         partition.append(batch(), NOW_MS)
@@ -80,8 +82,8 @@ def filled(logs: LogManager) -> Partition:
     return partition
 
 
-def test_read_somewhere(benchmark: Any, filled: Partition) -> None:
-    """By index and a short walk."""
+def test_read_somewhere(benchmark: Any, filled: Log) -> None:
+    """By index and a short walk over batch headers."""
     offsets = iter(range(7, 10**9, 7919))
 
     def read() -> object:
@@ -91,8 +93,8 @@ def test_read_somewhere(benchmark: Any, filled: Partition) -> None:
     assert benchmark(read) is not None
 
 
-def test_read_at_the_tail(benchmark: Any, filled: Partition) -> None:
-    """As a consumer that keeps up asks: no index, no walk."""
+def test_read_at_the_tail(benchmark: Any, filled: Log) -> None:
+    """As for a consumer that keeps up: no index, no walk."""
     end = filled.high_watermark
     assert benchmark(filled.read, end - 100, 1 << 20, limit_offset=end, at_least_one=True) is not None
 

@@ -1,6 +1,6 @@
 """The loop's own speed, by pytest-benchmark: `pytest bench/micro/test_reactor.py`.
 
-Both ends live in one process and share its thread, so the peer's send and receive are in the figures.
+Both ends are in one process and share its thread, so the peer's send and receive are included.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Record batches: validation and offset assignment as the Produce path does them, CRC, codecs."""
+"""Record batches: validation and offset assignment as in a Produce, CRC, codecs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def validate_and_assign(data: memoryview) -> int:
 
 @pytest.mark.parametrize("size", [100, 1000])
 def test_one_record(benchmark: Any, size: int) -> None:
-    """The budget of a small Produce is 1 µs here."""
+    """The budget for a small Produce is 1 µs here."""
     benchmark(validate_and_assign, memoryview(batch(1, size)))
 
 
@@ -54,5 +54,5 @@ def test_crc32c(benchmark: Any, path: str, size: int) -> None:
 
 
 def test_scan_of_small_batches(benchmark: Any) -> None:
-    """What recovery does with a segment."""
+    """As recovery scans a segment."""
     benchmark(records.scan, bytes(batch(1, 100)) * 1000)

@@ -1,6 +1,6 @@
 """The codec's speed: hot messages by pytest-benchmark, every golden message beside kafka-python 3's codec.
 
-`pytest bench/micro/test_wire.py`. The bounds are those the project set itself, with room for a busy machine.
+`pytest bench/micro/test_wire.py`. The bounds are the project's own, with a margin for a busy machine.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import json
 import pkgutil
 import statistics
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,21 +47,21 @@ def fetch_response() -> Any:
     return FetchResponse(responses=[topic])
 
 
-def test_decode_produce_request_v9(benchmark):
+def test_decode_produce_request_v9(benchmark: Any) -> None:
     data = bytearray(produce_request().encode(9))
     benchmark(ProduceRequest.decode, data, 9, 0, len(data))
     assert benchmark.stats.stats.median <= 2 * MICROSECOND
 
 
-def test_encode_fetch_response_v12_without_its_records(benchmark):
+def test_encode_fetch_response_v12_without_its_records(benchmark: Any) -> None:
     benchmark(wire.frame, fetch_response(), 12, 7, True)
     assert benchmark.stats.stats.median <= 2 * MICROSECOND
 
 
-def test_make_and_encode_produce_response_v9(benchmark):
+def test_make_and_encode_produce_response_v9(benchmark: Any) -> None:
     topic, partition = ProduceResponse.TopicProduceResponse, ProduceResponse.PartitionProduceResponse
 
-    def answer():
+    def answer() -> Any:
         partitions = [partition(index=0, base_offset=5, log_start_offset=0)]
         made = ProduceResponse(responses=[topic(name="orders", partition_responses=partitions)])
         return wire.frame(made, 9, 7, True)
@@ -68,14 +69,14 @@ def test_make_and_encode_produce_response_v9(benchmark):
     benchmark(answer)
 
 
-def test_decode_fetch_request_v12(benchmark):
+def test_decode_fetch_request_v12(benchmark: Any) -> None:
     partition = FetchRequest.FetchPartition(partition=0, fetch_offset=5)
     topic = FetchRequest.FetchTopic(topic="orders", partitions=[partition])
     data = FetchRequest(max_wait_ms=500, topics=[topic]).encode(12)
     benchmark(FetchRequest.decode, data, 12)
 
 
-def test_read_a_request(benchmark):
+def test_read_a_request(benchmark: Any) -> None:
     data = wire.request(produce_request(), 9, 7, "producer-1")
     assert isinstance(data, bytes)
     benchmark(
@@ -94,7 +95,7 @@ def kafka_python_classes() -> dict[str, Any]:
     return {cls.__name__: cls for cls in ApiMessage.__subclasses__()}
 
 
-def seconds(act) -> float:
+def seconds(act: Callable[[], object]) -> float:
     """The least time of several runs, each long enough for the clock."""
     begin = time.perf_counter()
     act()
@@ -119,10 +120,10 @@ def vectors_of(theirs: dict[str, Any]) -> dict[str, list[tuple[int, bytes]]]:
 
 
 def ratios(mine: Any, theirs: Any, version: int, data: bytes) -> tuple[float, float] | None:
-    """How many times faster we decode and encode; None where kafka-python cannot."""
+    """How many times faster we decode and encode; None if kafka-python cannot."""
     try:
         their_object = theirs.decode(data, version=version)
-        their_object._header = None  # which its encoder looks at, and its decoder does not set
+        their_object._header = None  # its encoder needs it, and its decoder does not set it
         if bytes(their_object.encode(version=version)) != data:
             return None
     except Exception:
@@ -134,7 +135,7 @@ def ratios(mine: Any, theirs: Any, version: int, data: bytes) -> tuple[float, fl
     )
 
 
-def test_every_message_is_faster_than_in_kafka_python():
+def test_every_message_is_faster_than_in_kafka_python() -> None:
     theirs = kafka_python_classes()
     medians = {}
     for name, vectors in vectors_of(theirs).items():

@@ -28,14 +28,14 @@ import org.apache.kafka.storage.internals.utils.Throttler;
 import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
 
 /**
- * Cleans partition directories with Kafka's own cleaner, at a time that is told: one JSON object a line on stdin names a
- * directory, and one on stdout says what was found and done there. The files are left as the swap left them; what it
- * replaced keeps its name with .deleted.
+ * Cleans partition directories with Kafka's own cleaner, at a given time: one JSON object a line on stdin names a
+ * directory, and one on stdout has the state of its log and the result. The files are left as the swap of segments left
+ * them; replaced ones have the suffix .deleted.
  */
 public final class Oracle {
     private static final ObjectMapper JSON = new ObjectMapper();
 
-    /** A clock that stands. */
+    /** A clock that stands still. */
     private static final class Standing implements Time {
         private final long now;
 
@@ -47,7 +47,7 @@ public final class Oracle {
         @Override public void waitObject(Object it, Supplier<Boolean> condition, long deadline) { }
     }
 
-    /** Nothing that is put off happens. */
+    /** Delayed work is never done. */
     private static final class Never implements Scheduler {
         @Override public void startup() { }
         @Override public void shutdown() { }
@@ -104,7 +104,7 @@ public final class Oracle {
         }
     }
 
-    /** What the log says of itself before it is cleaned. */
+    /** The state of the log before it is cleaned. */
     private static void describe(UnifiedLog log, LogToClean work, ObjectNode said) {
         said.put("firstUncleanable", work.firstUncleanableOffset());
         ObjectNode producers = said.putObject("producers");

@@ -1,6 +1,6 @@
-"""Kafka's own cleaner as a process: Oracle.java, asked and answered line by line.
+"""Kafka's own cleaner as a process: Oracle.java, which takes commands and answers line by line.
 
-Owns the process. Directories that are to be cleaned lie where a sync costs nothing, if there is such a place.
+Owns the process. Directories that are to be cleaned are on a file system where a sync costs nothing, if there is one.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Random compacted logs are cleaned by Kafka's own cleaner and by ours: the same files, byte for byte.
 
-What libraries compress differs between versions, so compressed batches are compared by what is in them. CASES=5000 runs
+Compression differs between versions of libraries, so compressed batches are compared by their records. CASES=5000 runs
 more than `make test` does; SEED=n replays one case.
 """
 
@@ -57,7 +57,8 @@ def room() -> Iterator[Path]:
 
 
 def uncleanable_of(log: kit.Log, chance: random.Random) -> int:
-    """The base of the segment that must not be cleaned: that of an open transaction, or one before."""
+    """The base offset of the first segment that may not be cleaned: the one with an open transaction, or an earlier
+    one."""
     bases = list(log.segments)
     stable = max(base for base in bases if base <= log.first_unstable)
     end = chance.choice([stable, stable, chance.choice(bases)])
@@ -65,7 +66,7 @@ def uncleanable_of(log: kit.Log, chance: random.Random) -> int:
 
 
 def make_case(seed: int) -> Case:
-    """What a seed stands for: the log, and how it is cleaned."""
+    """The case of a seed: the log, and how it is cleaned."""
     chance = random.Random(seed)
     codecs = chance.choice([(0,), (0,), (0, 0, 1, 2, 3, 4)])
     magics = chance.choice([(2,), (2,), (2,), (0, 1, 2)])
@@ -102,7 +103,7 @@ def lay_out(case: Case, directory: Path) -> None:
 
 
 def work_of(case: Case, directory: Path, said: dict[str, Any], remaining: list[int]) -> kit.Work:
-    """The same cleaning for us; groups as they show in what Kafka left."""
+    """The same cleaning by ours; the groups of segments are taken from the files that Kafka left."""
     bases = [row[0] for row in said["segments"]]
     cleaned = [base for base in bases if base < said["endOffset"]]
     starts = [base for base in remaining if base < said["endOffset"]]
@@ -131,7 +132,7 @@ def work_of(case: Case, directory: Path, said: dict[str, Any], remaining: list[i
 
 
 def content(data: bytes) -> list[Any]:
-    """What a log says, whoever compressed it."""
+    """The records of a log, whoever compressed them."""
     found: list[Any] = []
     for batch in records.scan(data):
         whole = data[batch.position : batch.position + batch.size]
@@ -164,7 +165,8 @@ def compare_files(case: Case, theirs: Path, ours: Path, base: int) -> None:
 
 
 def check_old_end(case: Case, said: dict[str, Any], ours: Path) -> None:
-    """A round whose last batch has format 0 or 1 and loses every record: we leave an empty one of format 2 there."""
+    """If the last batch of a round has format 0 or 1 and loses every record, we leave an empty batch of format 2
+    there."""
     said = {**said, "endOffset": said["firstUncleanable"]}
     work = work_of(case, ours, said, [row[0] for row in said["segments"]])
     done = kit.clean(cleaner, work)
@@ -191,7 +193,7 @@ def check(case: Case, oracle: Oracle, room: Path) -> None:
     for group in work.groups:
         compare_files(case, theirs, ours, group[0])
     counts = [name for name in COUNTS if name != "bytes_written" or not case.log.has_codec]
-    if case.question["firstDirty"] in case.log.segments:  # else Kafka looks up where in the segment it starts
+    if case.question["firstDirty"] in case.log.segments:  # else Kafka looks up the position in the segment
         counts.append("index_messages_read")
     for name in counts:
         assert getattr(done.round, name) == said["stats"][name], f"seed {case.seed}: {name}"

@@ -1,4 +1,4 @@
-"""aiokafka behind the face: its own event loop runs while a call is under way."""
+"""aiokafka behind the common interface: its own event loop runs during each call."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""confluent-kafka (librdkafka) behind the face."""
+"""confluent-kafka (librdkafka) behind the common interface."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -90,7 +90,7 @@ class ConfluentReader:
             return OFFSET_BEGINNING
         if start.kind == "offset":
             return start.value
-        if start.kind == "latest":  # asked here, so that the position stands when the reader is handed out
+        if start.kind == "latest":  # asked here, so that the position is fixed when the reader is returned
             return int(self._consumer.get_watermark_offsets(partition, timeout=READ_TIMEOUT_S)[1])
         partition.offset = start.value
         (found,) = self._consumer.offsets_for_times([partition], timeout=READ_TIMEOUT_S)
@@ -104,13 +104,15 @@ class ConfluentReader:
                 break
             for message in messages:
                 assert message.error() is None, message.error()
+                offset, headers = message.offset(), message.headers()
+                assert offset is not None
                 got.append(
                     Got(
-                        message.offset(),
+                        offset,
                         message.timestamp()[1],
                         message.key(),
                         message.value(),
-                        tuple(message.headers() or ()),
+                        tuple(cast(list[Any], headers or [])),
                     )
                 )
         return got

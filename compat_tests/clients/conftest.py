@@ -1,4 +1,4 @@
-"""The clients under test: one of each for the run, made when a test first asks for it."""
+"""The clients under test: one of each for the run, made when a test first needs it."""
 
 from __future__ import annotations
 

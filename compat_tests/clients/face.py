@@ -1,7 +1,7 @@
-"""The one face that every client under test is given, so that one suite runs on all of them.
+"""The interface that all clients under test have, so that the same tests run with each of them.
 
-A client creates a topic, produces records and reads a partition that it assigns itself; no groups.
-What a client cannot express is named here as a flag, never worked around in a test.
+A client creates a topic, produces records and reads a partition that it assigns itself; no groups. What a client does
+not support is a flag here, never worked around in a test.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ LATEST = Start("latest")
 
 
 class Reader(Protocol):
-    """Positioned when it is handed out: what is produced after that is read, also from LATEST."""
+    """Its position is fixed when it is returned: records that are produced later are read, also from LATEST."""
 
     def read(self, count: int) -> list[Got]:
-        """The next `count` records; fewer only when READ_TIMEOUT_S have passed."""
+        """The next `count` records; fewer only if READ_TIMEOUT_S have passed."""
 
     def close(self) -> None: ...
 
@@ -66,7 +66,7 @@ class Client(Protocol):
     def produce(
         self, topic: str, records: list[Sent], *, codec: str = "none", idempotent: bool = True
     ) -> None:
-        """Sends to partition 0 and returns when all are acknowledged by acks=all."""
+        """Send to partition 0; returns when all are acknowledged with acks=all."""
 
     def reader(self, topic: str, start: Start) -> Reader: ...
 

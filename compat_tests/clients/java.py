@@ -1,4 +1,4 @@
-"""The Java client behind the face: one JVM for the session, which runs Driver.java."""
+"""The Java client behind the common interface: one JVM for the session, which runs Driver.java."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class JavaClient:
         )
 
     def ask(self, *commands: str) -> list[list[str]]:
-        """Gives the commands, each of which is answered; returns the words of all answers but the OKs."""
+        """Send the commands, each of which is answered; returns the words of all answers except the OKs."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None
         assert stdout is not None

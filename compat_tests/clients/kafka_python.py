@@ -1,4 +1,4 @@
-"""kafka-python behind the face."""
+"""kafka-python behind the common interface."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""kcat behind the face: one process a call.
+"""kcat behind the common interface: one process for each call.
 
-It cannot create a topic but by using it, sets no timestamps, and gives all records of one run the same
-headers; keys and values are lines of text here, and an empty value is sent as a null one.
+It creates topics only by using them, sets no timestamps, and gives all records of one run the same headers. Keys and
+values are lines of text here, and an empty value is sent as null.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Kcat:
         assert partitions == 1, "kcat creates a topic by its first use, with the broker's num.partitions"
         deadline = time.monotonic() + READ_TIMEOUT_S
         self._run("-L", "-t", topic, "-X", "allow.auto.create.topics=true")
-        while self.partition_count(topic) == 0:  # the answer that set it off may not have it yet
+        while self.partition_count(topic) == 0:  # the answer that triggered it may come before it
             assert time.monotonic() < deadline, f"{topic} was not created"
 
     def partition_count(self, topic: str) -> int:
@@ -68,7 +68,7 @@ class Kcat:
 
 
 class KcatReader:
-    """A running kcat. With `latest` it has reached the end, as it says on stderr, when it is handed out."""
+    """A running kcat. With `latest` it has reached the end, which it reports on stderr, when it is returned."""
 
     def __init__(self, bootstrap: str, topic: str, start: Start) -> None:
         offsets = {"earliest": "beginning", "latest": "end", "timestamp": f"s@{start.value}"}

@@ -1,4 +1,4 @@
-"""What a produce left in the log: headers of batches, taken apart here and not by the broker's code."""
+"""The log after a produce: headers of batches, parsed here and not by the broker's code."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pykafkad.messages import FetchRequest
 
 from .face import CODECS
 
-FETCH_VERSION = 12  # the last one that goes by names
+FETCH_VERSION = 12  # the last version with topic names
 FETCH_BYTES = 16 << 20
 MAGIC = 2
 SIZE_BEFORE_LENGTH = 12
@@ -20,7 +20,7 @@ HEADER = struct.Struct(">qiibIhiqqqhii")  # a whole version 2 header, base offse
 class Kept(NamedTuple):
     codec: str
     producer_id: int
-    count: int
+    count: int  # type: ignore[assignment]  # a tuple's own count, which nobody asks for here
 
 
 def batches(bootstrap: str, topic: str) -> list[Kept]:

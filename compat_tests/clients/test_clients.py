@@ -20,7 +20,7 @@ NewTopic = Callable[[str], str]
 
 
 def text_records() -> list[Sent]:
-    """Keys, no keys, tombstones and headers, in a form that every client can express."""
+    """Keys, no keys, tombstones and headers, in a form that every client supports."""
     seen = (("trace", b"0123456789abcdef"), ("attempt", b"1"))
     return [
         Sent(
@@ -33,7 +33,7 @@ def text_records() -> list[Sent]:
 
 
 def binary_records(null_headers: bool) -> list[Sent]:
-    """What takes a client with binary records: empty, any byte, a header twice and without a value."""
+    """Only for clients with binary records: empty, any byte, a header twice and without a value."""
     bare = (("null", None),) if null_headers else ()
     every_byte = bytes(range(256))
     return [
@@ -145,7 +145,7 @@ def test_reads_from_latest_only_what_comes_after(client: Client, new_topic: NewT
     try:
         client.produce(topic, numbered(5, 5))
         assert_same(reader.read(5), numbered(5, 5), 5)
-        client.produce(topic, numbered(10, 1))  # and goes on waiting for more
+        client.produce(topic, numbered(10, 1))  # and continues to wait for more
         assert_same(reader.read(1), numbered(10, 1), 10)
     finally:
         reader.close()
@@ -155,7 +155,7 @@ def test_reads_from_a_timestamp(client: Client, new_topic: NewTopic) -> None:
     topic = new_topic("timestamp")
     client.create_topic(topic)
     client.produce(topic, numbered(0, 5))
-    time.sleep(0.01)  # the clients' own clocks stamp the records: the second part is to be later
+    time.sleep(0.01)  # the clients' own clocks stamp the records: those of the second part must be later
     client.produce(topic, numbered(5, 5))
     stamps = [record.timestamp_ms for record in read(client, topic, EARLIEST, 10)]
     assert stamps[4] < stamps[5]
@@ -173,8 +173,7 @@ def test_keeps_the_timestamps_it_is_given(client: Client, new_topic: NewTopic) -
     got = [record.timestamp_ms for record in read(client, topic, EARLIEST, 4)]
     if client.sets_timestamps:
         assert got == stamps
-        assert (
-            read(client, topic, Start("timestamp", now_ms - 99), 1)[0].offset == 1
-        )  # the first at or after it
+        # The first record at or after the timestamp.
+        assert read(client, topic, Start("timestamp", now_ms - 99), 1)[0].offset == 1
     else:
         assert all(now_ms - 1000 <= stamp <= now_ms + 60_000 for stamp in got)

@@ -1,4 +1,4 @@
-"""A topic's own compression.type: what arrives in any codec is kept in the topic's, and reads the same."""
+"""A topic's own compression.type: records of any codec are stored in that of the topic, and read back the same."""
 
 from __future__ import annotations
 

@@ -1,8 +1,9 @@
-"""Members of a classic group on both brokers, each with connections of its own: a play that both brokers see.
+"""Members of a classic group on both brokers, each with its own connections: a play that both brokers see.
 
-`cast = Cast(pair)` is a new group. `cast.join("one")` asks and waits for the answer; `cast.send(...)` asks where the
-answer has to wait for others, and `cast.hear("one")` takes it later. Each compares what the two brokers answer.
-Member ids differ between the brokers: a test says names, and every answer to JoinGroup tells whose id is whose.
+`cast = Cast(pair)` is a new group. `cast.join("one")` sends a request and waits for the answer. `cast.send(...)` sends
+one whose answer has to wait for others, and `cast.hear("one")` receives it later. Each compares the answers of the two
+brokers. Member ids differ between the brokers: a test uses names, and every answer to JoinGroup shows whose id is
+whose.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from pykafkad.messages import (
     SyncGroupRequest,
 )
 
-TIMEOUT_SECONDS = 40.0  # Kafka may take long for the first answer of a partition on a busy machine
-# A request that gets no answer yet cannot be seen to have arrived.
+TIMEOUT_SECONDS = 40.0  # on a busy machine Kafka's first answer of a partition may take long
+# How long to wait after a request without an answer, since its arrival cannot be seen.
 ARRIVE_SECONDS = 0.05
 SETTLE_SECONDS = 20.0
 REBALANCING = ("PreparingRebalance", "CompletingRebalance")
@@ -37,7 +38,7 @@ Protocols = Iterable[tuple[str, bytes]]
 
 
 def metadata(user_data: bytes = b"", *topics: str) -> bytes:
-    """As consumers send it. What is none Kafka does not always survive: the group then hangs."""
+    """As consumers send it. Kafka does not always survive malformed metadata: the group then hangs."""
     data = ConsumerProtocolSubscription(topics=list(topics), user_data=user_data)
     return b"\0\0" + bytes(data.encode(0))
 
@@ -45,7 +46,7 @@ def metadata(user_data: bytes = b"", *topics: str) -> bytes:
 RANGE = (("range", metadata(b"some", "topic")),)
 
 
-# What a request of somebody who is no member, or of another generation, has wrong.
+# What is wrong with a request of somebody who is not a member, or of another generation.
 STRANGERS: list[dict[str, Any]] = [
     {"group_id": ""},
     {"group_id": "no such group"},
@@ -75,7 +76,7 @@ class Cast:
         for client in self._clients.values():
             client.close()
 
-    # -- asking
+    # -- requests
 
     def client(self, side: Side, name: str) -> RawClient:
         key = (side.name, name)
@@ -85,7 +86,7 @@ class Cast:
         return self._clients[key]
 
     def ask(self, name: str, build: Built, version: int) -> Any:
-        """The answer of Kafka, which is also ours."""
+        """Kafka's answer, which is also ours."""
         self._send(name, build, version)
         return self.hear(name)
 
@@ -122,10 +123,10 @@ class Cast:
         self.ids[side.name][name] = member_id
 
     def id_of(self, side: Side, name: str) -> str:
-        """Of a name that has none the name itself: an id that nobody gave out."""
+        """The id of a name. For an unknown one the name itself, as an id that nobody gave out."""
         return self.ids[side.name].get(name, name)
 
-    # -- what a member asks
+    # -- requests of members
 
     def joining(self, name: str, *, protocols: Protocols = RANGE, **fields: Any) -> Built:
         kind = JoinGroupRequest
@@ -148,7 +149,7 @@ class Cast:
         return self.ask(name, self.joining(name, **fields), version)
 
     def send_join(self, name: str, version: int = NEWEST["join"], **fields: Any) -> None:
-        """One that makes the group rebalance, or takes part in it."""
+        """A JoinGroup that triggers a rebalance, or takes part in it."""
         self.send(name, self.joining(name, **fields), version)
         self._wait(lambda state: state in REBALANCING)
 
@@ -167,9 +168,7 @@ class Cast:
         """A dynamic member gets its id."""
         if version >= 4 and "group_instance_id" not in fields:
             assert self.join(name, version, **fields).error_code == MEMBER_ID_REQUIRED
-            self._wait(
-                lambda state: state != "Dead"
-            )  # Kafka shows a group when it is stored, and answers before
+            self._wait(lambda state: state != "Dead")  # Kafka answers before it stores the group
 
     def syncing(
         self, name: str, generation: int, given: Mapping[str, bytes] | None = None, **fields: Any
@@ -220,7 +219,7 @@ class Cast:
     def leave(
         self, *leaving: str | tuple[str, str | None], version: int = NEWEST["leave"], **fields: Any
     ) -> Any:
-        """Names, or (name, static name); "" for a member id that is not known."""
+        """Each is a name, or (name, instance id); "" is an unknown member id."""
         kind = LeaveGroupRequest
 
         def identity(side: Side, who: str | tuple[str, str | None]) -> Any:
@@ -242,10 +241,10 @@ class Cast:
         wanted = list(group_ids) or [self.group_id]
         return self.ask("an eye", lambda side: DescribeGroupsRequest(groups=wanted, **fields), version).groups
 
-    # -- what often happens
+    # -- common sequences
 
     def found(self, *names: str, version: int = NEWEST["join"], **fields: Any) -> int:
-        """A group of these members that has settled, the first one leading: its generation."""
+        """A stable group of these members, the first of which leads; returns its generation."""
         instances = fields.pop("instances", {})
         generation = 0
         for place, name in enumerate(names):
@@ -260,7 +259,7 @@ class Cast:
         return generation
 
     def rejoin(self, *names: str, version: int = NEWEST["join"], **fields: Any) -> int:
-        """Members that are there come back; they wait until all did."""
+        """Members of the group join again; returns when all have."""
         instances = fields.pop("instances", {})
         for name in names:
             how = {**fields, **({"group_instance_id": instances[name]} if name in instances else {})}
@@ -268,7 +267,7 @@ class Cast:
         return max((self.hear(name).generation_id for name in names), default=0)
 
     def settle(self, generation: int, *names: str, instances: Mapping[str, str] | None = None) -> None:
-        """All of them sync, the leader (the first) last."""
+        """All members sync, the leader (the first) last."""
         given = {name: f"share of {name}".encode() for name in names}
         for name in reversed(names):
             how: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Requests about configs and quotas as tests want to say them, and waiting until Kafka has made a change its own."""
+"""Requests about configs and quotas in a short form, and waiting until Kafka has applied a change."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ Entity = dict[str, str | None]
 
 
 def quota(entity: Entity | list[tuple[str, str | None]], *operations: tuple[str, float | None]) -> Any:
-    """None removes a key."""
+    """None removes a quota."""
     kind = AlterClientQuotasRequest
     parts = list(entity.items()) if isinstance(entity, dict) else entity
     return kind.EntryData(
@@ -93,7 +93,7 @@ def describe_quotas(*components: tuple[str, int, str | None], strict: bool = Fal
 
 
 def settled(pair: Pair, request: Any, version: int) -> Any:
-    """The same answer of both, once Kafka's broker has heard from its controller; it does so a moment later."""
+    """The same answer of both, once Kafka's broker has applied what its controller has written, which takes a moment."""
     deadline = time.monotonic() + SETTLE_SECONDS
     while True:
         ours, theirs = (side.ask(request, version) for side in pair.sides)

@@ -1,7 +1,6 @@
 """One pykafkad and one Kafka for the whole session.
 
-DIFFERENTIAL_TWIN=1 puts a second Kafka in pykafkad's place, which must show
-no difference at all: the harness, tested.
+DIFFERENTIAL_TWIN=1 puts a second Kafka in pykafkad's place, which must show no difference at all; this tests the tests.
 """
 
 from __future__ import annotations
@@ -18,17 +17,17 @@ import pytest
 
 from compat_tests.differential.cast import Cast
 from compat_tests.differential.pair import Pair, Side
-from compat_tests.reference import ReferenceKafka, missing
+from compat_tests.reference import ReferenceKafka, free_ports, missing
 from pykafkad.messages import MetadataRequest
 
 READY_SECONDS = 30
-# Both: no verification of transactions, so that batches can be produced without a transaction having begun.
+# For both: no verification of transactions, so that batches can be produced in a transaction that was not begun.
 CONFIG = {"transaction.partition.verification.enable": "false", "group.max.size": "20"}
-# What the reference's launcher sets of what clients can see.
+# What the reference's launcher sets of the configs that clients can see.
 OUR_CONFIG = {**CONFIG, "node.id": "1", "group.initial.rebalance.delay.ms": "0"}
 
 
-# A pair whose logs are looked after all the time: what is due by retention or compaction is done at once.
+# A pair whose logs are checked all the time: retention and compaction that are due happen at once.
 TIDY_CONFIG = {
     "log.retention.check.interval.ms": "200",
     "log.initial.task.delay.ms": "200",
@@ -45,8 +44,19 @@ def kafka(config: dict[str, str]) -> Iterator[int]:
 
 @contextmanager
 def pykafkad(directory: Path, config: dict[str, str]) -> Iterator[int]:
-    command = [sys.executable, "-m", "pykafkad", "start", "--port", "0", "--data", str(directory / "data")]
-    for key, value in (OUR_CONFIG | config).items():
+    port = free_ports()
+    command = [
+        sys.executable,
+        "-m",
+        "pykafkad",
+        "start",
+        "--port",
+        str(port),
+        "--data",
+        str(directory / "data"),
+    ]
+    advertised = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}  # set explicitly, as there
+    for key, value in (OUR_CONFIG | advertised | config).items():
         command += ["--override", f"{key}={value}"]
     with (directory / "server.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)

@@ -27,7 +27,7 @@ Row = tuple[Any, ...]  # partition, offset, [metadata, [leader epoch]]
 
 
 def group(pair: Pair, stem: str = "group") -> str:
-    """The id of a new group, for which both brokers have a coordinator that is loaded."""
+    """The id of a new group, for which both brokers have a coordinator that has loaded."""
     name = pair.new_name(stem)
     deadline = time.monotonic() + READY_SECONDS
     for side in pair.sides:
@@ -65,7 +65,7 @@ def commit_of(side: Side, group_id: str, topics: Sequence[tuple[str, Sequence[Ro
 
 
 def commit(group_id: str, topic: str, *rows: Row, **fields: Any) -> Each:
-    """Rows of one topic."""
+    """Commit rows of one topic."""
     return commit_topics(group_id, [(topic, rows)], **fields)
 
 
@@ -76,7 +76,7 @@ def commit_topics(group_id: str, topics: Sequence[tuple[str, Sequence[Row]]], **
 def fetch(
     version: int, group_id: str, topics: Sequence[tuple[str, Sequence[int]]] | None, **fields: Any
 ) -> Each:
-    """Of one group, in the form of that version; topics None: all of them."""
+    """The offsets of one group, with a request of that version; topics None: all of them."""
     if version < 8:
         return lambda side: old_fetch(group_id, topics, **fields)
     stable = {"require_stable": fields.pop("require_stable")} if "require_stable" in fields else {}
@@ -123,7 +123,7 @@ def delete(group_id: str, *topics: tuple[str, Sequence[int]]) -> Any:
 
 
 def same_list(pair: Pair, request: Any, version: int, names: Collection[str]) -> Any:
-    """ListGroups of both, of these groups: those of other tests come and go. Gives Kafka's answer."""
+    """Compares ListGroups of both for these groups alone, since other tests have their own. Returns Kafka's answer."""
     ours, theirs = (side.demand(request, version) for side in pair.sides)
     for answer in (ours, theirs):
         answer.groups = [each for each in answer.groups if each.group_id in names]
@@ -138,11 +138,11 @@ def subscription(*topics: str) -> bytes:
 
 
 def member(side: Side, group_id: str, *topics: str, instance: str | None = None) -> tuple[str, int]:
-    """A new member, alone in its group, which is Stable then: its id and the generation."""
+    """A new member, alone in its group, which is then Stable: its id and the generation."""
     protocol = JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=subscription(*topics))
-    asked = {
+    asked: dict[str, Any] = {
         "group_id": group_id,
-        "session_timeout_ms": 600_000,  # longer than the tests take
+        "session_timeout_ms": 600_000,  # longer than any test takes
         "rebalance_timeout_ms": 10_000,
         "protocol_type": "consumer",
         "protocols": [protocol],
@@ -168,7 +168,7 @@ def member(side: Side, group_id: str, *topics: str, instance: str | None = None)
 
 
 def consumer(side: Side, group_id: str, *topics: str) -> tuple[str, int]:
-    """A new member of the consumer protocol, alone in its group: its id and its epoch once it has all partitions."""
+    """A new member of the consumer protocol, alone in its group: its id and its epoch once it owns all partitions."""
     member_id = "A" * 21 + "Q"
     epoch = 0
     deadline = time.monotonic() + READY_SECONDS

@@ -1,7 +1,7 @@
-"""Two brokers that are asked the same: `pair.same(request, version)`.
+"""Two brokers that get the same requests: `pair.same(request, version)`.
 
-Owns: one connection to each broker (opened again after one closed it), the ids of the topics made on both. What both
-brokers were told must be the same at all times, so every request goes through here.
+Owns: one connection to each broker (opened again after one was closed), the ids of the topics created on both. Both
+brokers must get the same requests at all times, so every request goes through here.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from compat_tests.differential.meant import NO_UUID
+from compat_tests.differential.meant import DIFFERENT, NO_ANSWER, NO_UUID
 from compat_tests.differential.tree import Difference, differences, shown
 from compat_tests.raw import Closed, RawClient, decode_answer
 from pykafkad.messages import (
@@ -33,14 +33,14 @@ Each = Callable[["Side"], Any]
 
 
 class NoAnswer:
-    """What a broker gives that neither answers nor hangs up."""
+    """Returned for a broker that neither answers nor closes the connection."""
 
     def __repr__(self) -> str:
         return f"no answer in {TIMEOUT_SECONDS:g} s"
 
 
 class Outcome:
-    """What came of a request: its answers, and whether the connection still stands."""
+    """What happened to a request: its answers, and whether the connection is still open."""
 
     def __init__(self, answers: list[Any], closed: bool) -> None:
         self.answers = answers
@@ -56,8 +56,12 @@ class Side:
         self.name = name
         self.port = port
         self.topic_ids: dict[str, bytes] = {}
-        self.member_names: dict[str, str] = {}  # member id -> whose it is in the test
+        self.member_names: dict[str, str] = {}  # member id -> its name in the test
         self._client: RawClient | None = None
+
+    @property
+    def is_pykafkad(self) -> bool:
+        return self.name == "pykafkad"
 
     @property
     def client(self) -> RawClient:
@@ -72,18 +76,18 @@ class Side:
             self._client = None
 
     def topic_name(self, topic_id: bytes) -> str:
-        """The name of a topic made through the pair; else the id itself, as text."""
+        """The name of a topic created through the pair; otherwise the id itself, as text."""
         if topic_id == NO_UUID:
             return "no topic"
         names = [name for name, known in self.topic_ids.items() if known == topic_id]
         return names[0] if names else topic_id.hex()
 
     def member_name(self, member_id: str) -> str:
-        """Whose it is, or the id with its random part left out."""
+        """The member's name, or the id without its random part."""
         return self.member_names.get(member_id) or UUID.sub("<uuid>", member_id)
 
     def ask(self, request: Any, version: int) -> Any:
-        """The answer, or None where the broker hung up."""
+        """The answer, or None if the broker closed the connection."""
         try:
             return self.client.ask(request, version)
         except Closed:
@@ -94,7 +98,7 @@ class Side:
             return NoAnswer()
 
     def demand(self, request: Any, version: int) -> Any:
-        """The answer, without which the test cannot go on."""
+        """The answer; without one the test fails."""
         answer = self.ask(request, version)
         assert answer is not None and not isinstance(answer, NoAnswer), (
             f"{self.name} does not answer {request}"
@@ -102,7 +106,7 @@ class Side:
         return answer
 
     def outcome(self, data: bytes) -> Outcome:
-        """All that comes back for these bytes up to the answer to a probe sent behind them."""
+        """All answers to these bytes, up to the answer to a probe that is sent behind them."""
         probe = self.client.frame(ApiVersionsRequest(), 0)
         probe = probe[:8] + PROBE_CORRELATION_ID.to_bytes(4, "big") + probe[12:]
         answers: list[bytes] = []
@@ -132,11 +136,11 @@ class Pair:
         return self.ours, self.theirs
 
     def same(self, request: Any | Each, version: int) -> Any:
-        """Asks both; fails where their answers differ in a way that is not meant. Gives Kafka's answer."""
+        """Ask both; fails if their answers differ in a way that is not meant. Returns Kafka's answer."""
         return self.same_of_each(request, version)[1]
 
     def same_of_each(self, request: Any | Each, version: int) -> tuple[Any, Any]:
-        """The same, and gives both answers: (ours, Kafka's); None for a connection closed."""
+        """The same, and returns both answers: (ours, Kafka's); None for a closed connection."""
         mine = request(self.ours) if callable(request) else request
         other = request(self.theirs) if callable(request) else request
         ours, theirs = self.ours.ask(mine, version), self.theirs.ask(other, version)
@@ -148,10 +152,22 @@ class Pair:
             self.report(mine, version, differences(self, ours, theirs))
         return ours, theirs
 
+    def differ(self, name: str, request: Any | Each, version: int) -> None:
+        """Ask both; each must answer what meant.DIFFERENT has under this name."""
+        meant = DIFFERENT[name]
+        for side in self.sides:
+            answer = side.ask(request(side) if callable(request) else request, version)
+            given = NO_ANSWER if isinstance(answer, NoAnswer) else answer
+            expected = meant.ours if side.is_pykafkad else meant.theirs
+            assert given is not None and expected(given), (
+                f"{side.name}: {describe(answer)}, though {meant.why}"
+            )
+
     def same_outcome(
         self, data: bytes | Callable[[Side], bytes], request: Any = None, version: int = 0
     ) -> Outcome:
-        """Sends bytes to both; compares the answers (as answers to `request`, if given) and who hung up."""
+        """Send bytes to both; compare the answers (as answers to `request`, if given) and whether the connections were
+        closed."""
         mine = self.ours.outcome(data(self.ours) if callable(data) else data)
         sent = data(self.theirs) if callable(data) else data
         other = self.theirs.outcome(sent)
@@ -179,7 +195,7 @@ class Pair:
         return f"{stem}-{number}"
 
     def topic(self, stem: str = "topic", partitions: int = 1, configs: dict[str, str] | None = None) -> str:
-        """A new topic on both, that both serve."""
+        """A new topic on both, which both serve."""
         name = self.new_name(stem)
         for side in self.sides:
             self._create(side, name, partitions, configs or {})
@@ -187,8 +203,18 @@ class Pair:
             self._wait_for_leaders(side, name, partitions)
         return name
 
+    def settle(self) -> None:
+        """Wait until both brokers have applied every change that they answered.
+
+        Kafka answers a change of configs when its controller has written it, and its broker applies it later, in the
+        order of writing: once a new topic is served, everything written before it is applied. Two topics, since within
+        one step of the broker topics come before configs.
+        """
+        for _ in range(2):
+            self.topic("settled")
+
     def learn_topics(self) -> None:
-        """Reads the ids of all topics of both, after tests made or deleted some by requests of their own."""
+        """Read the ids of all topics on both, after tests created or deleted some by requests of their own."""
         for side in self.sides:
             for topic in side.demand(MetadataRequest(topics=None), 12).topics:
                 side.topic_ids[topic.name] = topic.topic_id
@@ -196,14 +222,14 @@ class Pair:
     def _create(self, side: Side, name: str, partitions: int, configs: dict[str, str]) -> None:
         kind = CreateTopicsRequest
         topic = kind.CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
-        configs = {"retention.ms": "-1", **configs}  # tests write records of other years
+        configs = {"retention.ms": "-1", **configs}  # tests write records with timestamps of other years
         topic.configs = [kind.CreatableTopicConfig(name=key, value=value) for key, value in configs.items()]
         answer = side.demand(kind(topics=[topic], timeout_ms=30_000), 7).topics[0]
         assert answer.error_code == 0, f"{side.name} does not create {name}: {answer}"
         side.topic_ids[name] = answer.topic_id
 
     def _wait_for_leaders(self, side: Side, name: str, partitions: int) -> None:
-        """A leader that Metadata names may still be opening its log: asks until each partition answers."""
+        """A leader in Metadata may still be opening its log: ask until each partition answers."""
         kind = ListOffsetsRequest
         parts = [kind.ListOffsetsPartition(partition_index=i, timestamp=-1) for i in range(partitions)]
         request = kind(topics=[kind.ListOffsetsTopic(name=name, partitions=parts)])

@@ -1,7 +1,7 @@
-"""A consumer group on both brokers: members' heartbeats, and what both wrote of it into `__consumer_offsets`.
+"""A consumer group on both brokers: members' heartbeats, and the records of both in `__consumer_offsets`.
 
-`play = Play(pair)` is a new group that works out targets at once (consumer.assignment.interval.ms=0). Member ids are
-the test's own, so they are the same on both; topics are named.
+`play = Play(pair)` is a new group that computes target assignments at once (consumer.assignment.interval.ms=0). Member
+ids are the test's own, so they are the same on both; topics are given by name.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from compat_tests.differential.meant import record_order, sort_partitions
 from compat_tests.differential.offset_requests import group
 from compat_tests.differential.pair import Each, Pair, Side
 from compat_tests.differential.requests import topic_id
 from compat_tests.differential.tree import Difference, differences
-from pykafkad.coordinator.groups import partition_for
+from pykafkad.coordinator.runtime.runtime import partition_for
 from pykafkad.hot import records
 from pykafkad.messages import (
     ConsumerGroupDescribeRequest,
@@ -23,7 +24,8 @@ from pykafkad.messages import (
     IncrementalAlterConfigsRequest,
     MetadataRequest,
 )
-from pykafkad.pure.groups.records import UnknownRecord, decode
+from pykafkad.pure.effects import UnknownRecord
+from pykafkad.pure.groups.records import decode
 
 GROUP_RESOURCE = 32
 FETCH_VERSION = 12
@@ -43,7 +45,7 @@ class Play:
             self.configure("consumer.assignment.interval.ms", str(interval_ms))
 
     def configure(self, name: str, value: str) -> None:
-        """A config of the group, on both; takes effect a moment later at Kafka."""
+        """Set a config of the group on both; in Kafka it takes effect a moment later."""
         kind = IncrementalAlterConfigsRequest
         config = kind.AlterableConfig(name=name, config_operation=0, value=value)
         resource = kind.AlterConfigsResource(
@@ -70,7 +72,7 @@ class Play:
         return build
 
     def beat(self, member: str, epoch: int | None = None, version: int = 1, **fields: Any) -> Any:
-        """Kafka's answer, which is also ours. Without an epoch: the one the member was told last."""
+        """Kafka's answer, which is also ours. Without an epoch the member uses the last one it got."""
         if epoch is None:
             epoch = self.epochs.get(member, 0)
         answer = self.pair.same(self.request(member, epoch, **fields), version)
@@ -91,7 +93,7 @@ class Play:
         asked = ConsumerGroupDescribeRequest(group_ids=list(group_ids) or [self.group_id], **fields)
         return self.pair.same(asked, version).groups[0]
 
-    # -- what was written
+    # -- records
 
     def written(self, side: Side) -> list[tuple[Any, Any]]:
         """The group's records, in the order of the log."""
@@ -108,11 +110,10 @@ class Play:
         return found
 
     def compare_records(self, in_order: bool = True) -> list[tuple[Any, Any]]:
-        """Fails where they differ; gives Kafka's. Within a request, records of several members come in the order of a
-        hash map there: tests with several members compare them without order."""
+        """Fails if they differ; returns Kafka's. For several members the order is not compared."""
         ours, theirs = (self.written(side) for side in self.pair.sides)
         if not in_order:
-            ours, theirs = (sorted(rows, key=lambda row: order(row[0])) for rows in (ours, theirs))
+            ours, theirs = (sorted(rows, key=lambda row: record_order(row[0])) for rows in (ours, theirs))
         found = []
         names = [[type(key).__name__ for key, _ in rows] for rows in (ours, theirs)]
         if names[0] != names[1]:
@@ -125,28 +126,10 @@ class Play:
         return theirs
 
 
-def sort_partitions(value: Any) -> None:
-    """Of a member's assignment, which Kafka writes in the order of a hash map, with their epochs."""
-    for topic in [
-        *getattr(value, "assigned_partitions", ()),
-        *getattr(value, "partitions_pending_revocation", ()),
-    ]:
-        if topic.assignment_epochs is not None:
-            pairs = sorted(zip(topic.partitions, topic.assignment_epochs, strict=True))
-            topic.partitions, topic.assignment_epochs = (
-                [each for each, _ in pairs],
-                [each for _, each in pairs],
-            )
-
-
 def compare_values(pair: Pair, ours: Any, theirs: Any) -> list[Difference]:
     if ours is None or theirs is None:
         return [] if ours is theirs else [Difference("value", ours, theirs)]
     return differences(pair, ours, theirs)
-
-
-def order(key: Any) -> tuple[Any, ...]:
-    return type(key).__name__, getattr(key, "member_id", ""), getattr(key, "regular_expression", "")
 
 
 def partitions_of(side: Side) -> int:

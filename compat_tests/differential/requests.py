@@ -1,4 +1,4 @@
-"""Requests as tests want to say them. Where a topic is named by its id, the request is made for each side."""
+"""Requests in a short form. If a topic is given by its id, the request is made for each broker."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def topic_id(side: Side, topic: str) -> bytes:
 def produce(
     topic: str, parts: Mapping[int, bytes | None] | list[tuple[int, bytes | None]], **fields: Any
 ) -> Each:
-    """Batches by partition of one topic; acks=all unless said."""
+    """Batches by partition of one topic; acks=all by default."""
     pairs = list(parts.items()) if isinstance(parts, Mapping) else parts
 
     def build(side: Side) -> Any:
@@ -51,7 +51,7 @@ def fetch_partition(partition: int, offset: int, **fields: Any) -> Any:
 
 
 def fetch(topics: Mapping[str, list[Any]], **fields: Any) -> Each:
-    """Partitions (of fetch_partition) by topic; outside of sessions and without waiting unless said."""
+    """Partitions (of fetch_partition) by topic; by default without a session and without waiting."""
 
     def build(side: Side) -> Any:
         entries = [
@@ -89,7 +89,7 @@ def leader_epochs(topic: str, *asked: tuple[int, int, int], **fields: Any) -> An
 
 
 def creatable(name: str, configs: Mapping[str, str | None] | None = None, **fields: Any) -> Any:
-    """A topic for CreateTopics: one partition, one replica unless said."""
+    """A topic for CreateTopics; by default with one partition and one replica."""
     kind = CreateTopicsRequest
     entries = [kind.CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
     return kind.CreatableTopic(

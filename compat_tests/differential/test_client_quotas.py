@@ -1,4 +1,4 @@
-"""AlterClientQuotas and DescribeClientQuotas: entities, keys, values, filters, and what is refused in which words."""
+"""AlterClientQuotas and DescribeClientQuotas: entities, keys, values, filters, and the messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ FILTERS: list[tuple[tuple[str, int, str | None], ...]] = [
 
 @pytest.fixture(scope="module")
 def filled(pair: Pair) -> Iterator[Pair]:
-    """Both with quotas of all kinds."""
+    """Both brokers with quotas of all kinds."""
     addresses: list[Entity] = [{"ip": "10.0.0.1"}, {"ip": None}, {"ip": "::1"}, {"ip": "localhost"}]
     entries = [quota(entity, (RATE, 1000.0 + number)) for number, entity in enumerate(ENTITIES)]
     entries += [quota(entity, ("connection_creation_rate", 5.0)) for entity in addresses]
@@ -154,3 +154,9 @@ def test_several_entities(pair: Pair, version: int) -> None:
     pair.same(alter_quotas(quota(one, (RATE, None)), quota(two, (RATE, None))), version)
     settled(pair, describe_quotas(("user", 0, f"several-{version}")), 1)
     pair.same(alter_quotas(), version)
+
+
+@pytest.mark.parametrize("entity", [{"user": "u" * 32_700}, {"t" * 32_740: "x"}], ids=["key", "type"])
+def test_a_text_that_no_answer_can_carry(pair: Pair, entity: Entity) -> None:
+    entries = [quota(entity, ("k" * 32_750, 5.0)), quota({"user": "bob"}, (RATE, 5.0))]
+    pair.same(alter_quotas(*entries, validate_only=True), 1)

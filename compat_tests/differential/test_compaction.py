@@ -1,8 +1,9 @@
 """Compaction on both brokers: the same batches, cleaned by both, are the same files and the same answers afterwards.
 
-A log is not cleaned until the test lets both go on, so that both clean the same range at once; then both
-cleaner-offset-checkpoints must reach its end. Batches without tombstones and compression must be equal to the byte, with
-their indexes; a tombstone's batch has a horizon by the broker's clock, and libraries compress as they like.
+A log is not cleaned until the test lets both begin, so that both clean the same range at once; then both
+cleaner-offset-checkpoints must reach its end. Batches without tombstones and compression must be equal to the byte,
+with their indexes; a tombstone's batch has a delete horizon by the broker's clock, and compression depends on
+libraries.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from compat_tests.differential.requests import OLD_MS, fetch, fetch_partition, l
 from compat_tests.differential.test_retention import HOUR_MS, change, files_of, now_ms, start_of, wait_for
 from pykafkad.hot import records
 from pykafkad.messages import DescribeLogDirsRequest
-from pykafkad.storage import checkpoints
+from pykafkad.storage.checkpoints import checkpoints
 
 NEVER, ALWAYS = "1.0", "0.0"
 QUIET_SECONDS = 0.8  # four looks of both cleaners
@@ -36,7 +37,7 @@ def pair(tidy_pair: Pair) -> Pair:
 
 
 def compacted(pair: Pair, **configs: str) -> str:
-    """A topic that is not cleaned yet, with a few batches in a segment."""
+    """A topic that may not be cleaned yet, with a few batches in each segment."""
     given = {
         "cleanup.policy": "compact",
         "internal.segment.bytes": "2000",
@@ -69,7 +70,7 @@ def directory_of(side: Side) -> str:
 
 
 def logs_of(side: Side, name: str) -> dict[str, bytes]:
-    """Of every closed segment, its files."""
+    """The files of each closed segment."""
     root = Path(directory_of(side), f"{name}-0")
     bases = sorted(path.stem for path in root.glob("*.log"))
     return {
@@ -89,7 +90,7 @@ def active_base(side: Side, name: str) -> int:
 
 
 def clean(pair: Pair, name: str, up_to: int | None = None) -> None:
-    """Let both cleaners go, until they are at the active segment's base."""
+    """Let both clean, until they have reached the base of the active segment."""
     change(pair, name, min_cleanable_dirty_ratio=ALWAYS)
     for side in pair.sides:
         end = active_base(side, name) if up_to is None else up_to
@@ -111,7 +112,7 @@ def same_files(pair: Pair, name: str) -> None:
 
 
 def same_reading(pair: Pair, name: str, end: int) -> None:
-    """Each offset's answer, whole and in small pieces, and each time's."""
+    """The answers at each offset, whole and in small pieces, and for each timestamp."""
     for offset in range(start_of(pair.ours, name), end + 1):
         pair.same(fetch({name: [fetch_partition(0, offset)]}), 12)
         pair.same(fetch({name: [fetch_partition(0, offset, partition_max_bytes=CHUNK)]}), 12)
@@ -125,7 +126,7 @@ def end_of(side: Side, name: str) -> int:
 
 
 def headers_and_records(side: Side, name: str) -> list[Any]:
-    """All that a batch says, but the horizon of its tombstones and how it was compressed."""
+    """Everything in a batch except the delete horizon and the compression."""
     found: list[Any] = []
     for file, data in logs_of(side, name).items():
         if not file.endswith(".log"):
@@ -154,14 +155,14 @@ def same_batches(pair: Pair, name: str) -> None:
     assert ours == theirs
 
 
-# -- what is left
+# -- the remaining records
 
 
 @pytest.mark.parametrize("segment_bytes", ["400", "2000", "100000"])
 def test_the_newest_of_each_key(pair: Pair, segment_bytes: str) -> None:
     name = compacted(pair, internal_segment_bytes="2000")
     fill(pair, name)
-    change(pair, name, internal_segment_bytes=segment_bytes)  # what is made of them is larger, or smaller
+    change(pair, name, internal_segment_bytes=segment_bytes)  # compressed again, they are larger, or smaller
     clean(pair, name)
     same_files(pair, name)
     same_reading(pair, name, end_of(pair.ours, name))
@@ -181,7 +182,7 @@ def test_the_worked_example(pair: Pair) -> None:
 
 
 def test_again_and_again(pair: Pair) -> None:
-    """What is clean meets what is new: segments merge, some become empty."""
+    """Clean batches come together with new ones: segments are merged, some become empty."""
     name = compacted(pair)
     for turn in range(4):
         fill(pair, name, count=30, keys=5, seed=turn)
@@ -199,7 +200,7 @@ def test_compressed_batches(pair: Pair, codec: str) -> None:
 
 
 def test_log_append_time(pair: Pair) -> None:
-    """Each broker has its own time, so only what is left is compared."""
+    """Each broker stamps its own time, so only the remaining records are compared."""
     name = compacted(pair, message_timestamp_type="LogAppendTime")
     fill(pair, name)
     clean(pair, name)
@@ -280,11 +281,11 @@ def test_the_last_batch_of_each_producer_stays(pair: Pair) -> None:
     same_reading(pair, name, end_of(pair.ours, name))
 
 
-# -- when
+# -- when a log is cleaned
 
 
 def test_a_least_lag_holds_back(pair: Pair) -> None:
-    """By the newest record of a segment, and with it all segments behind."""
+    """By the newest record of a segment; all later segments wait as well."""
     name = compacted(pair, min_compaction_lag_ms=str(HOUR_MS))
     fill(pair, name, count=40)
     put(pair, name, [(b"young", b"x" * 1000)], now_ms())
@@ -347,7 +348,7 @@ def test_compact_and_delete(pair: Pair) -> None:
 
 
 def test_more_keys_than_fit_into_memory(pair: Pair) -> None:
-    """39,321 keys of a megabyte: the log is clean up to where they reach, and then from there on."""
+    """A megabyte has room for 39,321 keys: the first cleaning stops where these end, the next one continues."""
     name = compacted(pair, internal_segment_bytes="1000000")
     pair.same(alter_one(BROKER, "", ("log.cleaner.dedupe.buffer.size", SET, "1048577")), 1)
     try:

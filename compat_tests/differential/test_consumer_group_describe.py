@@ -1,6 +1,8 @@
-"""ConsumerGroupDescribe: groups that are there, that are not, and that are of another kind."""
+"""ConsumerGroupDescribe: groups that exist, that do not, and that are of another type."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
@@ -61,7 +63,7 @@ def test_list_groups(pair: Pair, version: int) -> None:
     topic = pair.topic("c", 2)
     play = Play(pair)
     play.join("a", topic, server_assignor="range")
-    fields = {} if version < 5 else {"types_filter": ["consumer"]}
+    fields: dict[str, Any] = {} if version < 5 else {"types_filter": ["consumer"]}
     for _ in range(2):
         rows = []
         for side in pair.sides:
@@ -72,7 +74,7 @@ def test_list_groups(pair: Pair, version: int) -> None:
 
 
 def test_the_hash_of_a_groups_topics(pair: Pair) -> None:
-    """It hangs on topic ids, which differ: so what each wrote is compared with what it should be."""
+    """It depends on topic ids, which differ: so what each has written is compared with the expected hash."""
     topics = [pair.topic("c", partitions) for partitions in (1, 7, 40)]
     pair.learn_topics()
     play = Play(pair)

@@ -133,7 +133,7 @@ def test_the_epoch_before(pair: Pair) -> None:
 
 
 def test_members_come_and_go(pair: Pair) -> None:
-    """With `range`, whose shares do not hang on the order of a hash map."""
+    """With `range`, whose assignments do not depend on the order of a hash map."""
     topic = pair.topic("c", 6)
     play = Play(pair)
     play.join("a", topic, server_assignor="range")
@@ -230,11 +230,11 @@ def test_new_partitions_and_topics(pair: Pair) -> None:
 
 
 def settle(play: Play, member: str, wanted: dict[str, list[int]]) -> None:
-    """Heartbeats until both have noticed the change of topics, which each does in its own time; the answer that shows
-    the assignment must then be the same."""
+    """Send heartbeats until both have noticed the change of topics, each in its own time; then the answers with the
+    assignment must be the same."""
     deadline = time.monotonic() + 10
     left = {side.name: side for side in play.pair.sides}
-    epochs = {}
+    epochs: dict[str, int] = {}
     while left:
         assert time.monotonic() < deadline, f"{list(left)} did not notice"
         for side in list(left.values()):
@@ -346,7 +346,7 @@ def test_expressions(pair: Pair, pattern: str) -> None:
 
 
 def wait_resolved(play: Play, member: str) -> None:
-    """Kafka resolves expressions in a thread of its own: both get there, each in its time."""
+    """Kafka resolves expressions in a thread of its own: wait until both are done."""
     deadline = time.monotonic() + 10
     for side in play.pair.sides:
         while not any(

@@ -37,7 +37,7 @@ def assignment(**topics: Any) -> bytes:
 
 
 class Mixed(Play):
-    """Members of the classic protocol too; they make their own ids, which a consumer group takes."""
+    """A play with members of the classic protocol too; they generate their own ids, which a consumer group accepts."""
 
     def classic_join(self, member: str, *topics: str, version: int = 9, **fields: Any) -> Any:
         kind = JoinGroupRequest
@@ -52,7 +52,7 @@ class Mixed(Play):
             "protocols": [kind.JoinGroupRequestProtocol(name=name, metadata=data) for name in names],
         }
         answers = self.pair.same_of_each(kind(**{**given, **fields}), version)
-        if not member:  # from here on the one that was made here is the same as the one that was made there
+        if not member:  # from here on the ids made by each broker are treated as the same
             name = self.pair.new_name("made")
             for side, answer in zip(self.pair.sides, answers, strict=True):
                 side.member_names[answer.member_id] = name
@@ -268,8 +268,8 @@ def test_an_upgrade_while_members_wait(pair: Pair, cast: Cast) -> None:
     cast.heartbeat("one", generation)
 
 
-# Bytes that are malformed in another way than too few for a version are an UNKNOWN_SERVER_ERROR at Kafka, which says
-# "malformed" (GROUP_ID_NOT_FOUND) here too.
+# For bytes that are malformed in another way than being too short for a version Kafka answers UNKNOWN_SERVER_ERROR;
+# here they are "malformed" (GROUP_ID_NOT_FOUND) too.
 @pytest.mark.parametrize("given", [b"\0", b"\0\1\0\0\0\0\0\0\0\2hi"])
 def test_groups_that_cannot_be_upgraded(pair: Pair, cast: Cast, given: bytes) -> None:
     meta = (("range", subscription("x")),)

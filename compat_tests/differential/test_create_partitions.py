@@ -1,4 +1,4 @@
-"""CreatePartitions: counts, assignments, and what it says when they are wrong."""
+"""CreatePartitions: counts, assignments, and the messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -93,12 +93,28 @@ def test_timeouts(pair: Pair, version: int, timeout_ms: int) -> None:
 
 @pytest.mark.parametrize("count", [10_000, 10_001, 10_002])
 def test_too_many_at_once(pair: Pair, count: int) -> None:
-    """Kafka's list of records has room for 10,000; who comes after the one that overflows it finds no room."""
+    """Kafka's list of records has room for 10,000; topics after the one that overflows it do not fit either."""
     name = pair.topic("many")
     pair.same(request(grow(name, count), validate_only=True), 3)
     pair.same(request(grow(name, count), grow("never-made", 2), validate_only=True), 3)
 
 
+@at_every_version("CreatePartitions")
+def test_assignments_that_are_too_many(pair: Pair, version: int) -> None:
+    name = pair.topic("assigned")
+    pair.same(request(grow(name, 2, [list(range(500, 0, -1))])), version)
+    pair.same(request(grow(name, 2, [[1] * 500])), version)
+    pair.same(request(grow(name, 2**31 - 1, [[1]] * 500)), version)
+    pair.same(request(grow(name, 3, [[1]] * 500)), version)
+
+
+@at_every_version("CreatePartitions")
+def test_many_names_twice_and_many_unknown_ones(pair: Pair, version: int) -> None:
+    names = [f"never-made-{place}" for place in range(300)]
+    pair.same(request(*(grow(name, 2) for name in names + names[:200])), version)
+    pair.same(request(*(grow("n" * 32_760, count) for count in (1, 2)), grow("n" * 32_000, 2)), version)
+
+
 def test_far_too_many_at_once(pair: Pair) -> None:
-    """Kafka runs out of memory over them, and answers that as well."""
+    """Kafka runs out of memory over them, and answers with that."""
     pair.same(request(grow(pair.topic("many"), 2**31 - 1), validate_only=True), 3)

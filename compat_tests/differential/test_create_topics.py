@@ -1,4 +1,4 @@
-"""CreateTopics: names, counts, assignments, configs, and what it says when they are wrong."""
+"""CreateTopics: names, counts, assignments, configs, and the messages for invalid ones."""
 
 from __future__ import annotations
 
@@ -148,6 +148,68 @@ def test_too_many_partitions_at_once(pair: Pair, version: int, partitions: int) 
 
 
 @at_every_version("CreateTopics")
+@pytest.mark.parametrize(
+    "counts",
+    [
+        (2**31 - 1, -(2**31)),
+        (10_001, -10_000),
+        (9_999, -(2**31), 0),
+        (9_999, 2, -5),
+        (10_000, -1, 0),
+        (9_999, -1),
+        (0, -2, 1),
+    ],
+    ids=str,
+)
+def test_negative_counts_make_up_for_nothing(pair: Pair, version: int, counts: tuple[int, ...]) -> None:
+    topics = [creatable(pair.new_name("summed"), num_partitions=count) for count in counts]
+    pair.same(create(*topics, validate_only=True), version)
+
+
+@at_every_version("CreateTopics", since=7)
+def test_assignments_count_as_partitions(pair: Pair, version: int) -> None:
+    kind = CreateTopicsRequest.CreatableReplicaAssignment
+    topic = creatable(pair.new_name("summed"), num_partitions=-1, replication_factor=-1)
+    topic.assignments = [kind(partition_index=index, broker_ids=[1]) for index in range(9_000)]
+    pair.same(
+        create(topic, creatable(pair.new_name("summed"), num_partitions=900), validate_only=True), version
+    )
+    pair.same(
+        create(topic, creatable(pair.new_name("summed"), num_partitions=1_001), validate_only=True), version
+    )
+
+
+@at_every_version("CreateTopics", since=7)
+@pytest.mark.parametrize(
+    "brokers",
+    [list(range(500, 0, -1)), [1] * 500, [7, 3, 9, 3], [9, 1, 5, 1], [1, -7, 0], [2**31 - 1, -(2**31)]],
+)
+def test_the_smallest_wrong_broker_is_named(pair: Pair, version: int, brokers: list[int]) -> None:
+    topic = creatable(pair.new_name("assigned"), num_partitions=-1, replication_factor=-1)
+    topic.assignments = [
+        CreateTopicsRequest.CreatableReplicaAssignment(partition_index=0, broker_ids=brokers)
+    ]
+    pair.same(create(topic, validate_only=True), version)
+
+
+@at_every_version("CreateTopics")
+def test_many_names_twice_and_many_bad_ones(pair: Pair, version: int) -> None:
+    names = [pair.new_name("storm") for _ in range(300)]
+    pair.same(create(*map(creatable, names + names[:200]), validate_only=True), version)
+    pair.same(create(*(creatable(name, num_partitions=0) for name in names), validate_only=True), version)
+    pair.same(create(*(creatable(f"a b{place}") for place in range(300)), validate_only=True), version)
+
+
+@at_every_version("CreateTopics")
+def test_texts_that_no_answer_can_carry(pair: Pair, version: int) -> None:
+    good, other = creatable(pair.new_name("unsaid")), creatable(pair.new_name("unsaid"))
+    pair.same(create(good, creatable("n" * 32_760), validate_only=True), version)
+    pair.same(create(creatable("n" * 32_600), good, validate_only=True), version)
+    other.configs = [CreateTopicsRequest.CreatableTopicConfig(name="k" * 32_760, value="1")]
+    pair.same(create(good, other, validate_only=True), version)
+
+
+@at_every_version("CreateTopics")
 @pytest.mark.parametrize("parts", ASSIGNMENTS, ids=str)
 def test_assignments(pair: Pair, version: int, parts: dict[int, list[int]]) -> None:
     kind = CreateTopicsRequest.CreatableReplicaAssignment
@@ -221,7 +283,7 @@ def test_one_config_twice(pair: Pair, version: int) -> None:
 
 @pytest.mark.parametrize("key", TOPIC_CONFIGS)
 def test_every_config_with_all_kinds_of_values(pair: Pair, key: str) -> None:
-    """One request a config: a topic for each value, each refused or taken on its own."""
+    """One request for each config, with a topic for each value; each topic is refused or created by itself."""
 
     def build(_: Any) -> Any:
         topics = [creatable(f"value-{index:02}", {key: value}) for index, value in enumerate(VALUES)]

@@ -1,4 +1,4 @@
-"""DeleteGroups: empty groups, groups with members, groups that are not there."""
+"""DeleteGroups: empty groups, groups with members, groups that do not exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""DeleteRecords: where the log starts afterwards, what can be read, and what is refused."""
+"""DeleteRecords: the log start offset afterwards, what can be read, and what is refused."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def request(*topics: Any, timeout_ms: int = 10_000) -> Any:
 
 
 def filled(pair: Pair, stem: str = "deleted", **configs: str) -> str:
-    """Two partitions, nine records in three batches in the first."""
+    """A topic with two partitions; the first has nine records in three batches."""
     given = {key.replace("_", "."): value for key, value in configs.items()}
     name = pair.topic(stem, 2, given)
     for number in range(3):
@@ -93,9 +93,9 @@ def test_policies(pair: Pair, version: int, policy: str) -> None:
 
 
 def test_transactions_below_the_start(pair: Pair) -> None:
-    """The last stable offset moves up with the start of the log.
+    """The last stable offset is raised together with the log start.
 
-    Within a batch it stays at the batch's first offset in Kafka, below the start: batches of one record here.
+    Inside a batch Kafka keeps it at the batch's first offset, below the log start: so batches have one record here.
     """
     name = pair.topic("transactional")
     for sequence in range(3):

@@ -50,6 +50,26 @@ def test_one_name_twice(pair: Pair, version: int) -> None:
 
 
 @at_every_version("DeleteTopics")
+def test_many_names_twice_and_many_unknown_ones(pair: Pair, version: int) -> None:
+    names = [f"never-made-{place}" for place in range(300)]
+    pair.same(by_name(version, *names, *names[:200], pair.topic("doomed"), "n" * 32_760), version)
+
+
+@at_every_version("DeleteTopics", since=6)
+def test_one_id_many_times(pair: Pair, version: int) -> None:
+    pair.same(by_id(*[UNKNOWN_ID] * 300, pair.topic("doomed")), version)
+    pair.same(by_id(*[bytes(16)] * 50), version)
+    name = pair.topic("doomed")
+
+    def build(side: Side) -> Any:
+        states = [State(topic_id=topic_id(side, name), name=None) for _ in range(3)]
+        return DeleteTopicsRequest(topics=[*states, State(name=name)], timeout_ms=10_000)
+
+    pair.same(build, version)
+    pair.same(by_name(version, name), version)
+
+
+@at_every_version("DeleteTopics")
 @pytest.mark.parametrize("timeout_ms", [0, -1, 2**31 - 1])
 def test_nothing_asked(pair: Pair, version: int, timeout_ms: int) -> None:
     pair.same(by_name(version, timeout_ms=timeout_ms), version)

@@ -1,4 +1,4 @@
-"""DescribeCluster: brokers and controllers, with the operations allowed."""
+"""DescribeCluster: brokers and controllers, with the authorized operations."""
 
 from __future__ import annotations
 

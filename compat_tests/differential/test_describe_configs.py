@@ -1,4 +1,4 @@
-"""DescribeConfigs: every key of every kind of resource, where its value comes from, and what is refused."""
+"""DescribeConfigs: every key of every type of resource, where its value comes from, and what is refused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from compat_tests.differential.pair import Pair
 from compat_tests.differential.versions import at_every_version
 from pykafkad.config import BROKER_KEYS
 
-# What the two are told differently when they are started.
+# Configs with which the two are started differently.
 LAUNCHED = frozenset({
     "advertised.listeners", "controller.listener.names", "controller.quorum.voters", "group.initial.rebalance.delay.ms",
     "listeners", "log.dirs", "offsets.topic.replication.factor", "process.roles",

@@ -1,4 +1,4 @@
-"""DescribeGroups: classic groups in every state, and what is none."""
+"""DescribeGroups: classic groups in every state, and groups that do not exist."""
 
 from __future__ import annotations
 

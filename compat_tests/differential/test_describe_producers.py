@@ -1,4 +1,4 @@
-"""DescribeProducers: what partitions remember, and partitions that are not there."""
+"""DescribeProducers: the producers of partitions, and partitions that do not exist."""
 
 from __future__ import annotations
 

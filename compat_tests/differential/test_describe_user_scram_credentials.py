@@ -1,4 +1,4 @@
-"""DescribeUserScramCredentials where no user has any."""
+"""DescribeUserScramCredentials when no user has any."""
 
 from __future__ import annotations
 
@@ -26,3 +26,7 @@ def test_users_without_credentials(pair: Pair) -> None:
 def test_a_user_asked_for_twice(pair: Pair) -> None:
     answer = pair.same(asked("alice", "bob", "alice", ""), 0)
     assert errors.DUPLICATE_RESOURCE in {result.error_code for result in answer.results}
+
+
+def test_a_text_that_no_answer_can_carry(pair: Pair) -> None:
+    pair.same(asked("u" * 32_760, "bob"), 0)

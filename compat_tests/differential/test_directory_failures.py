@@ -1,7 +1,7 @@
-"""One of two log directories goes away under both brokers: what clients see of it is the same.
+"""One of two log directories fails under both brokers: clients see the same.
 
-Somebody renames the directory and puts a file in its place; the next checkpoint of high watermarks fails. Which
-partitions lay there differs, so that answers are compared for one that did and for one that did not.
+Somebody renames the directory and puts a file in its place; the next checkpoint of high watermarks fails. The two
+brokers had different partitions there, so answers are compared for one that was there and for one that was not.
 """
 
 from __future__ import annotations
@@ -131,13 +131,11 @@ class Failing:
         read = self.ask(fetch({"t": [fetch_partition(index, 0)]})(side), 12).responses[0].partitions[0]
         end = self.ask(list_offsets("t", (index, -1)), 6).topics[0].partitions[0]
         epoch = self.ask(leader_epochs("t", (index, 0, -1)), 4).topics[0].partitions[0]
-        kind = DeleteRecordsRequest
-        parts = [kind.DeleteRecordsPartition(partition_index=index, offset=0)]
-        request = kind(topics=[kind.DeleteRecordsTopic(name="t", partitions=parts)], timeout_ms=1000)
-        deleted = self.ask(request, 2).topics[0].partitions[0]
-        kind = DescribeProducersRequest
-        request = kind(topics=[kind.TopicRequest(name="t", partition_indexes=[index])])
-        producers = self.ask(request, 0).topics[0].partitions[0]
+        parts = [DeleteRecordsRequest.DeleteRecordsPartition(partition_index=index, offset=0)]
+        deletes = [DeleteRecordsRequest.DeleteRecordsTopic(name="t", partitions=parts)]
+        deleted = self.ask(DeleteRecordsRequest(topics=deletes, timeout_ms=1000), 2).topics[0].partitions[0]
+        described = [DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[index])]
+        producers = self.ask(DescribeProducersRequest(topics=described), 0).topics[0].partitions[0]
         return {
             "produce": (written.error_code, written.base_offset, written.log_start_offset),
             "produce says": written.error_message,
@@ -184,7 +182,7 @@ class Failing:
         return found
 
     def groups(self) -> set[Any]:
-        """What is said of groups: of those that lie here and of those that lay there."""
+        """The answers about groups: those in the directory that is left, and those in the failed one."""
         kind = OffsetFetchRequest
         seen = set()
         for group in GROUPS:
@@ -204,7 +202,7 @@ class Failing:
         return seen
 
     def new_topic(self) -> tuple[int, list[tuple[int, list[int]]]]:
-        """What is made now lies in the directory that is left."""
+        """A new topic goes into the directory that is left."""
         entry = CreateTopicsRequest.CreatableTopic(name="u", num_partitions=3, replication_factor=1)
         answer = self.ask(CreateTopicsRequest(topics=[entry], timeout_ms=10_000), 7)
         topic = MetadataRequest.MetadataRequestTopic(name="u")
@@ -215,7 +213,7 @@ class Failing:
 
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Failing, Failing]]:
-    """Ours and theirs, when the directory is gone."""
+    """Ours and theirs, after the directory has failed."""
     why = missing()
     if why:
         pytest.skip(f"NOT COMPARED WITH KAFKA: {why}")

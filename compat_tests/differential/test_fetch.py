@@ -1,4 +1,4 @@
-"""Fetch outside of sessions: offsets, limits, waiting, epochs, what is not there."""
+"""Fetch without sessions: offsets, limits, waiting, epochs, partitions that do not exist."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ LIMITS = [0, 1, 10, 60, 61, 75, 76, 100, 200, 300, 500, 1000, 2**31 - 1, -1, -(2
 
 @pytest.fixture(scope="module")
 def topic(pair: Pair) -> str:
-    """Partitions 0 and 1 hold six batches each, 2 holds one, 3 none."""
+    """Partitions 0 and 1 have six batches each, 2 has one, 3 none."""
     name = pair.topic("fetched", 4)
     for number, count in enumerate(COUNTS):
         data = batch(*[b"value %d" % number] * count, codec="gzip" if number == 3 else "none")

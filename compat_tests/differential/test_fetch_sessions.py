@@ -1,4 +1,4 @@
-"""Fetch sessions (KIP-227): what an incremental fetch gives, and the errors of ids and epochs."""
+"""Fetch sessions (KIP-227): the answers to incremental fetches, and the errors of ids and epochs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FINAL_EPOCH = -1
 
 
 class Session:
-    """A session on each of both brokers, driven in step."""
+    """A session on each of both brokers, with the same requests."""
 
     def __init__(self, pair: Pair, version: int) -> None:
         self.pair = pair
@@ -26,7 +26,7 @@ class Session:
 
     def fetch(self, topics: dict[str, list[Any]], *, epoch: int | None = None, forget: dict[str, list[int]] | None = None,
               **fields: Any) -> Any:  # fmt: skip
-        """One fetch of the session, at the next epoch unless said; the answers must be the same."""
+        """One fetch of the session, by default at the next epoch; the answers must be the same."""
 
         def build(side: Side) -> Any:
             request = fetch(topics, **fields)(side)
@@ -156,7 +156,7 @@ def test_topics_that_are_not_there(pair: Pair, session: MakeSession, topic: str,
 def test_limits_turn_the_partitions_around(
     pair: Pair, session: MakeSession, topic: str, version: int
 ) -> None:
-    """Partitions that gave records go to the back, so that none starves under a limit."""
+    """Partitions whose records were returned move to the end, so that a limit starves none."""
     pair.same(produce(topic, {2: batch(b"d")}), 9)
     one = session(version)
     one.fetch({topic: every(0, 0, 0)}, max_bytes=10)

@@ -1,4 +1,4 @@
-"""FindCoordinator: one key or many, of each type, good and bad."""
+"""FindCoordinator: one key or many, of each type, valid and invalid."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRONG = [3, -1, 127] if "share groups" in LATER else [SHARE, 3, -1, 127]
 
 
 def settle(pair: Pair, request: FindCoordinatorRequest, version: int) -> None:
-    """Asks until neither says that its internal topic is only being made."""
+    """Ask until both have created their internal topic."""
     deadline = time.monotonic() + FOUND_SECONDS
     for side in pair.sides:
         while COORDINATOR_NOT_AVAILABLE in codes(side.demand(request, version)):

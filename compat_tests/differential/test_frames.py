@@ -1,91 +1,50 @@
-"""Frames that are not requests, bodies that are cut, stretched or damaged: answered or hung up on, as Kafka does."""
+"""Frames that are not requests, bodies that are cut, stretched or damaged: an answer or a closed connection, as in
+Kafka.
+"""
 
 from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from compat_tests.differential.meant import APIS_LATER
+from compat_tests.differential.offset_requests import group
 from compat_tests.differential.pair import Pair, Side
-from compat_tests.differential.requests import (
-    batch,
-    creatable,
-    create,
-    fetch,
-    fetch_partition,
-    leader_epochs,
-    list_offsets,
-    produce,
-)
-from compat_tests.differential.test_find_coordinator import settle
-from compat_tests.differential.versions import API_KEYS, SERVED, versions
+from compat_tests.differential.requests import batch, produce
+from compat_tests.differential.samples import READING, SAMPLES, TOPIC
+from compat_tests.differential.versions import API_KEYS, SERVED
 from compat_tests.raw import Closed
 from pykafkad import messages
 from pykafkad.hot import wire
-from pykafkad.messages import (
-    ApiVersionsRequest,
-    DescribeClusterRequest,
-    DescribeTopicPartitionsRequest,
-    FindCoordinatorRequest,
-    InitProducerIdRequest,
-    MetadataRequest,
-)
+from pykafkad.messages import ApiVersionsRequest
 
-TOPIC = "frames-1"
-MUTATIONS = 40
+MUTATIONS = 25
+CUT_AT_EACH = 60  # bytes from the beginning; of the later ones some
 
 
-def metadata(version: int) -> Any:
-    fields: dict[str, Any] = {"allow_auto_topic_creation": False} if version >= 4 else {}
-    return MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=TOPIC)], **fields)
+def versions_of_note(api: str) -> list[int]:
+    """The lowest and the highest version, and the first flexible one."""
+    low, high = SERVED[api]
+    flexible = getattr(messages, f"{api}Request").flexible_since
+    return sorted({low, high, min(max(flexible, low), high)})
 
 
-def coordinator(version: int) -> Any:
-    return FindCoordinatorRequest(coordinator_keys=[""]) if version >= 4 else FindCoordinatorRequest(key="")
-
-
-def delete(version: int) -> Any:
-    kind = messages.DeleteTopicsRequest
-    if version < 6:
-        return kind(topic_names=["never-made"], timeout_ms=100)
-    return kind(topics=[kind.DeleteTopicState(name="never-made")], timeout_ms=100)
-
-
-SAMPLES: dict[str, Callable[[int], Any]] = {
-    "ApiVersions": lambda _: ApiVersionsRequest(client_software_name="raw", client_software_version="1"),
-    "Metadata": metadata,
-    "Produce": lambda _: produce("never-made", {0: batch(b"a"), 1: b""}),
-    "Fetch": lambda _: fetch({"never-made": [fetch_partition(0, 0)]}),
-    "ListOffsets": lambda _: list_offsets(TOPIC, (0, -1)),
-    "OffsetForLeaderEpoch": lambda _: leader_epochs(TOPIC, (0, -1, 0)),
-    "CreateTopics": lambda _: create(creatable("a b", {"retention.ms": "1"}), validate_only=True),
-    "DeleteTopics": delete,
-    "DescribeCluster": lambda _: DescribeClusterRequest(),
-    "DescribeTopicPartitions": lambda _: DescribeTopicPartitionsRequest(
-        topics=[DescribeTopicPartitionsRequest.TopicRequest(name=TOPIC)],
-        cursor=DescribeTopicPartitionsRequest.Cursor(topic_name=TOPIC, partition_index=0),
-    ),
-    "FindCoordinator": coordinator,
-    "InitProducerId": lambda _: InitProducerIdRequest(transactional_id="", transaction_timeout_ms=1),
-}
-HARMLESS = [
-    "ApiVersions",
-    "ListOffsets",
-    "OffsetForLeaderEpoch",
-    "DescribeCluster",
-    "DescribeTopicPartitions",
-]
-EVERY = [(api, version) for api in SAMPLES for version in versions(api)]
+EVERY = [(api, version) for api in SAMPLES for version in versions_of_note(api)]
 
 
 @pytest.fixture(scope="module", autouse=True)
 def topic(pair: Pair) -> None:
     assert pair.topic("frames") == TOPIC
     pair.same(produce(TOPIC, {0: batch(b"a", b"b")}), 9)
-    settle(pair, FindCoordinatorRequest(key="group"), 0)
+    assert group(pair, "frames")
+
+
+def test_there_is_a_sample_of_every_api() -> None:
+    assert set(SAMPLES) == set(API_KEYS)
+    assert set(READING) < set(SAMPLES)
 
 
 def sample(pair: Pair, api: str, version: int) -> tuple[Any, bytes]:
@@ -104,7 +63,10 @@ def framed(data: bytes) -> bytes:
 @pytest.mark.parametrize(("api", "version"), EVERY)
 def test_a_request_cut_anywhere(pair: Pair, api: str, version: int) -> None:
     request, data = sample(pair, api, version)
-    for cut in range(len(data)):
+    chance = random.Random(f"{api} {version}")
+    behind = range(CUT_AT_EACH, len(data))
+    cuts = [*range(min(CUT_AT_EACH, len(data))), *sorted(chance.sample(behind, min(20, len(behind))))]
+    for cut in cuts:
         pair.same_outcome(framed(data[:cut]), request, version)
 
 
@@ -115,7 +77,7 @@ def test_bytes_behind_a_request(pair: Pair, api: str, version: int, more: bytes)
     pair.same_outcome(framed(data + more), request, version)
 
 
-@pytest.mark.parametrize(("api", "version"), [row for row in EVERY if row[0] in HARMLESS])
+@pytest.mark.parametrize(("api", "version"), [row for row in EVERY if row[0] in READING])
 def test_damaged_requests(pair: Pair, api: str, version: int) -> None:
     request, data = sample(pair, api, version)
     chance = random.Random(f"{api} {version}")
@@ -137,11 +99,11 @@ def test_versions_that_are_not_served(pair: Pair, api: str, beyond: int) -> None
 
 
 @pytest.mark.parametrize(
-    "api_key", [-1, 4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 82, 93, 94, 999, 32767]
+    "api_key", [-1, 4, 5, 6, 7, 52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82, 93, 94, 999, 32767]
 )
 @pytest.mark.parametrize("version", [0, 1, 5])
 def test_apis_that_are_not_served(pair: Pair, api_key: int, version: int) -> None:
-    assert api_key not in API_KEYS.values()
+    assert api_key not in API_KEYS.values() and api_key not in APIS_LATER
     head = struct.pack(">hhih", api_key, version, 7, 3) + b"raw"
     for body in (b"", b"\0", b"\0" * 40):
         pair.same_outcome(framed(head + body))

@@ -1,5 +1,5 @@
-"""`__consumer_offsets` on disk: the same requests leave the same records, as stock dump-log shows them, and each
-broker goes on with the other's directory where that one stopped: offsets, members, generations.
+"""`__consumer_offsets` on disk: the same requests leave the same records, as stock dump-log shows them, and each broker
+continues with the other's directory where that one stopped: offsets, members, generations.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def pykafkad(directory: Path) -> Iterator[Side]:
 
 
 def ready(side: Side) -> Side:
-    """A broker that was just started may not lead anything yet."""
+    """A broker that has just started may not lead any partition yet."""
     answer = side.demand(CreateTopicsRequest(topics=[], timeout_ms=10_000), 7)
     assert answer.topics == []
     deadline = time.monotonic() + READY_SECONDS
@@ -89,7 +89,7 @@ def ready(side: Side) -> Side:
 
 
 def live(side: Side) -> tuple[str, int]:
-    """The life of some groups; who is a member at its end."""
+    """The life of some groups; returns the members at its end."""
     topic = CreateTopicsRequest.CreatableTopic(name=TOPIC, num_partitions=3, replication_factor=1)
     made = side.demand(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7).topics[0]
     assert made.error_code == 0
@@ -97,7 +97,7 @@ def live(side: Side) -> tuple[str, int]:
 
     def commit(group_id: str, *rows: tuple[Any, ...], version: int = 8, **fields: Any) -> None:
         codes = {UNKNOWN_TOPIC}
-        while UNKNOWN_TOPIC in codes:  # the topic was made just now
+        while UNKNOWN_TOPIC in codes:  # the topic was just created
             answer = side.demand(commit_of(side, group_id, [(TOPIC, rows)], **fields), version)
             codes = {row.error_code for row in answer.topics[0].partitions}
         assert codes == {0}
@@ -109,13 +109,13 @@ def live(side: Side) -> tuple[str, int]:
     side.demand(delete("simple", (TOPIC, [1])), 0)
     side.demand(DeleteGroupsRequest(groups_names=["gone"]), 2)
     member_id, generation = member(side, "member", TOPIC, instance="instance-1")
-    fields = {"member_id": member_id, "generation_id_or_member_epoch": generation}
+    fields: dict[str, Any] = {"member_id": member_id, "generation_id_or_member_epoch": generation}
     commit("member", (0, 9), (2, 8), **fields, group_instance_id="instance-1")
     return member_id, generation
 
 
 def decoded(directory: Path) -> dict[str, list[str]]:
-    """What dump-log shows of each partition of __consumer_offsets, without what is random."""
+    """dump-log's output for each partition of __consumer_offsets, without random values."""
     found = {}
     for index in range(3):
         path = directory / "data" / f"__consumer_offsets-{index}" / "00000000000000000000.log"
@@ -129,7 +129,7 @@ def decoded(directory: Path) -> dict[str, list[str]]:
 
 
 def state(side: Side) -> Any:
-    """All that can be asked about the groups."""
+    """Everything that requests show of the groups."""
     listed = side.demand(ListGroupsRequest(), 5)
     offsets = {}
     for group in listed.groups:
@@ -177,7 +177,7 @@ def test_the_other_broker_goes_on(
             group_id="member", generation_id=generation, member_id=member_id, group_instance_id="instance-1"
         )
         assert side.demand(beat, 4).error_code == 0
-        fields = {"member_id": member_id, "generation_id_or_member_epoch": generation}
+        fields: dict[str, Any] = {"member_id": member_id, "generation_id_or_member_epoch": generation}
         answer = side.demand(commit_of(side, "member", [(TOPIC, [(1, 77)])], **fields), 8)
         assert answer.topics[0].partitions[0].error_code == 0
         side.hang_up()

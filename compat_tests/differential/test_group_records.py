@@ -1,4 +1,4 @@
-"""What both brokers keep of a classic group in `__consumer_offsets`, record by record."""
+"""The records of a classic group in `__consumer_offsets` on both brokers, one by one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from compat_tests.differential.cast import ARRIVE_SECONDS, Cast, metadata
 from compat_tests.differential.pair import Side
 from compat_tests.differential.tree import differences
-from pykafkad.coordinator.groups import partition_for
+from pykafkad.coordinator.runtime.runtime import partition_for
 from pykafkad.hot.records import read
 from pykafkad.messages import FetchRequest, MetadataRequest
 from pykafkad.pure.groups.records import decode
@@ -29,7 +29,7 @@ def records_of(side: Side, group_id: str) -> list[tuple[bytes, bytes | None]]:
     request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 22, topics=[topic])
     answer = side.demand(request, NEWEST_FETCH_BY_NAME).responses[0].partitions[0]
     assert answer.error_code == 0
-    found = [(bytes(each.key), each.value) for each in read(answer.records or b"")]
+    found = [(each.key or b"", each.value) for each in read(answer.records or b"")]
     return [(key, value) for key, value in found if getattr(decode(key, None)[0], "group", "") == group_id]
 
 
@@ -42,10 +42,10 @@ def stored(side: Side, group_id: str, count: int) -> list[tuple[bytes, bytes | N
 
 
 def compare(cast: Cast, count: int) -> list[Any]:
-    """Kafka's values; each record's key is the same, so is its value but for ids and the time."""
+    """Compare the records: keys must be equal, and values except for ids and times. Returns Kafka's values."""
     ours, theirs = (stored(side, cast.group_id, count) for side in cast.pair.sides)
     assert [key for key, _ in ours] == [key for key, _ in theirs]
-    values = []
+    values: list[Any] = []
     for (key, mine), (_, other) in zip(ours, theirs, strict=True):
         assert (mine is None) == (other is None)
         if mine is None or other is None:

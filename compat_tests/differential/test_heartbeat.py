@@ -1,4 +1,4 @@
-"""Heartbeat: in every state of a group, and of nobody."""
+"""Heartbeat: in every state of a group, and from unknown members."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_heartbeats_of_static_strangers(cast: Cast, version: int, fields: dict[s
 @at_every_version("Heartbeat")
 def test_heartbeats_in_every_state(cast: Cast, version: int) -> None:
     cast.knock("one")
-    assert cast.heartbeat("one", 0, version) == 25  # only an id
+    assert cast.heartbeat("one", 0, version) == 25  # only a pending id
     cast.join("one")
     assert cast.heartbeat("one", 1, version) == 0  # not synced
     cast.settle(1, "one")
@@ -35,7 +35,7 @@ def test_heartbeats_in_every_state(cast: Cast, version: int) -> None:
     cast.knock("two")
     cast.send_join("two")
     assert cast.heartbeat("one", 1, version) == 27
-    assert cast.heartbeat("two", 1, version) == 27  # it does not know yet, but may
+    assert cast.heartbeat("two", 1, version) == 27  # it does not know the generation yet, but is allowed to
     cast.leave("one")
     assert cast.hear("two").generation_id == 2
     assert cast.heartbeat("one", 2, version) == 25

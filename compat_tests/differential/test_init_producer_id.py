@@ -20,7 +20,7 @@ def request(**fields: Any) -> InitProducerIdRequest:
 
 
 def next_id(side: Side) -> int:
-    """Kafka says that it is loading whenever it waits for its next block of ids."""
+    """Kafka answers that it is loading while it waits for its next block of ids."""
     deadline = time.monotonic() + READY_SECONDS
     while (answer := side.demand(request(), 4)).error_code == COORDINATOR_LOAD_IN_PROGRESS:
         assert time.monotonic() < deadline, f"{side.name} gives no producer id"

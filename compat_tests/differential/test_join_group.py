@@ -1,4 +1,4 @@
-"""JoinGroup: who gets in and how, protocols, static members, rebalances of several members."""
+"""JoinGroup: which members are admitted and how, protocols, static members, rebalances of several members."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_two_members(cast: Cast, version: int) -> None:
 )
 def test_refusals(cast: Cast, version: int, fields: dict[str, Any]) -> None:
     assert cast.join("one", version, **fields).error_code != 0
-    time.sleep(ARRIVE_SECONDS)  # Kafka shows a group when it is stored, and refuses before
+    time.sleep(ARRIVE_SECONDS)  # Kafka refuses before it stores the group, and lists it only then
     cast.describe()
     if "member_id" not in fields:
         cast.ids = {side: {} for side in cast.ids}
@@ -87,7 +87,7 @@ def test_refusals_of_a_group_that_is_there(cast: Cast, version: int, fields: dic
 def test_static_names(cast: Cast, version: int, instance: str) -> None:
     assert cast.join("one", version, group_instance_id=instance).generation_id == 1
     assert cast.join("one", version, group_instance_id=instance).generation_id == 1
-    assert cast.join("one", version).generation_id == 1  # who it is, is told by the id
+    assert cast.join("one", version).generation_id == 1  # the member is identified by its id
     assert cast.join("one", version, group_instance_id="other").error_code == 25
 
 
@@ -144,7 +144,7 @@ def test_static_members_that_come_back_while_the_others_rebalance(cast: Cast, ve
     cast.send_join("two", version, member_id="", group_instance_id=STATIC["two"])
     cast.send_join("one", version, group_instance_id=STATIC["one"])
     assert {cast.hear(name).generation_id for name in ("new", "two", "one")} == {generation + 1}
-    # After the join and before the sync: the leader may assign to an id that is gone.
+    # After the join and before the sync: the leader may assign partitions to an id that is gone.
     cast.send_sync("two", generation + 1, group_instance_id=STATIC["two"])
     cast.send("another two", cast.joining("", member_id="", group_instance_id=STATIC["two"]), version)
     assert cast.hear("two").error_code == 82
@@ -189,7 +189,7 @@ def test_new_metadata_is_a_rebalance(cast: Cast, version: int) -> None:
     assert cast.heartbeat("one", generation) == 27
     cast.send_join("one", version)
     assert cast.hear("two").generation_id == cast.hear("one").generation_id == generation + 1
-    # Before anybody syncs: the same again is only an answer that got lost, other metadata a rebalance.
+    # Before any sync: the same request again only means a lost answer, other metadata a rebalance.
     assert cast.join("two", version, protocols=(("range", metadata(b"new")),)).generation_id == generation + 1
     assert cast.join("one", version).generation_id == generation + 1
     cast.send_sync("one", generation + 1)
@@ -253,7 +253,7 @@ def test_unknown_tags_are_passed_over(cast: Cast) -> None:
 
 def test_who_is_silent_for_its_session_is_out(cast: Cast) -> None:
     generation = cast.found("one", "two", session_timeout_ms=6_000)
-    cast.knock("three", session_timeout_ms=6_000)  # an id that nobody joins with lasts as long
+    cast.knock("three", session_timeout_ms=6_000)  # a pending id lasts as long
     for _ in range(7):
         time.sleep(1)
         cast.heartbeat("two", generation)
@@ -264,9 +264,9 @@ def test_who_is_silent_for_its_session_is_out(cast: Cast) -> None:
     cast.describe()
 
 
-@pytest.mark.parametrize("version", [4, 9])  # before, nobody knows its id before it is in
+@pytest.mark.parametrize("version", [4, 9])  # before version 4 nobody knows its id before it has joined
 def test_a_full_group(cast: Cast, version: int) -> None:
-    """As many as group.max.size have joined; the one who was first has not come back yet."""
+    """As many as group.max.size have joined; the first one has not come back yet."""
     cast.found("first", version=version)
     names = [f"m{number}" for number in range(20)]
     for name in names:

@@ -50,7 +50,7 @@ def test_no_group_id(cast: Cast, version: int) -> None:
 @at_every_version("LeaveGroup", since=3)
 def test_many_leave(cast: Cast, version: int) -> None:
     cast.found("one", "two", "three", instances={"two": "desk", "three": "chair"})
-    wanted = [
+    wanted: list[str | tuple[str, str | None]] = [
         "nobody",
         ("", None),
         ("", "table"),

@@ -1,4 +1,4 @@
-"""ListConfigResources: which kinds can be listed, and what of each there is."""
+"""ListConfigResources: which types can be listed, and which resources there are of each."""
 
 from __future__ import annotations
 

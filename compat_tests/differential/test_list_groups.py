@@ -1,4 +1,4 @@
-"""ListGroups: states and types, filters good and bad."""
+"""ListGroups: states and types, valid and invalid filters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pykafkad.messages import ListGroupsRequest
 
 @pytest.fixture(scope="module")
 def names(pair: Pair) -> list[str]:
-    """A group that only commits, one with a member, one whose member's topics nobody knows, one of consumers."""
+    """A group that only commits, one with a member, one whose member's topics are unknown, a consumer group."""
     topic = pair.topic()
     simple, with_member, other = group(pair, "simple"), group(pair, "member"), group(pair, "é")
     consumers = group(pair, "consumers")

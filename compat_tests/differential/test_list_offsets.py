@@ -1,4 +1,4 @@
-"""ListOffsets: the special timestamps, times between records, epochs, what is not there."""
+"""ListOffsets: the special timestamps, times between records, epochs, partitions that do not exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TIMES += [OLD_MS + 2000, OLD_MS + 2001, OLD_MS + 5000, OLD_MS + 5001, OLD_MS + 5
 
 @pytest.fixture(scope="module")
 def topic(pair: Pair) -> str:
-    """Partition 0 has batches whose times go up and down, one of them compressed; partition 1 is empty."""
+    """Partition 0 has batches whose timestamps go up and down, one of them compressed; partition 1 is empty."""
     name = pair.topic("offsets", 2)
     for data in (
         batch(b"a", b"b", b"c"),

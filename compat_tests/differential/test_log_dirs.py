@@ -20,7 +20,7 @@ def describe(*topics: Asked) -> Any:
 
 
 def alter(*given: tuple[str, list[Asked]]) -> Each:
-    """Directories by what they are called on both sides: `{dir}` is the log directory."""
+    """Directories have the same names for both sides: `{dir}` is the log directory."""
     kind = AlterReplicaLogDirsRequest
 
     def build(side: Side) -> Any:

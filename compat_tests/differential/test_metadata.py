@@ -1,4 +1,4 @@
-"""Metadata: by name, by id, all, bad names, creation on first use."""
+"""Metadata: by name, by id, all, invalid names, automatic creation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def named(*names: str | None, **fields: Any) -> MetadataRequest:
 
 
 def creating(version: int) -> dict[str, bool]:
-    """Before version 4 nobody could say that nothing is to be created."""
+    """Before version 4 a request could not prevent the creation."""
     return {"allow_auto_topic_creation": True} if version < 4 else {}
 
 
@@ -60,7 +60,7 @@ def test_unknown_topics_that_are_not_to_be_created(pair: Pair, topics: tuple[str
 @pytest.mark.parametrize("name", BAD_NAMES, ids=lambda name: name[:10])
 @pytest.mark.parametrize("create", [False, True])
 def test_bad_names(pair: Pair, topics: tuple[str, str], version: int, name: str, create: bool) -> None:
-    if len(name) != 249 or not (create or version < 4):  # the longest name there is would be created
+    if len(name) != 249 or not (create or version < 4):  # the longest valid name would be created
         pair.same(named(name, topics[0], allow_auto_topic_creation=create or version < 4), version)
 
 

@@ -1,4 +1,4 @@
-"""OffsetCommit: simple groups, members, refusals; what was committed is read back from both."""
+"""OffsetCommit: groups without members, members, refusals; committed offsets are read back from both."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BIGGEST = (1 << 63) - 1
 def test_a_group_without_members(pair: Pair, version: int) -> None:
     topic, name = pair.topic(partitions=3), group(pair)
     pair.same(commit(name, topic, (0, 5), (2, 7, "some é 𝄞"), (1, 0, None)), version)
-    pair.same(commit(name, topic, (0, 3)), version)  # back is as good as forth
+    pair.same(commit(name, topic, (0, 3)), version)  # a lower offset is as good as a higher one
     pair.same(fetch(8, name, [(topic, [0, 1, 2])]), 8)
 
 
@@ -120,7 +120,7 @@ def test_members_and_generations(pair: Pair, version: int) -> None:
         with_(None, step)
     with_("nobody", 0)
     with_("", 0)
-    with_("", -2)  # a simple consumer while the group has members
+    with_("", -2)  # a consumer without membership while the group has members
     with_("", -3)
 
 
@@ -200,7 +200,7 @@ def test_unknown_topic_ids(pair: Pair, version: int) -> None:
 
 @pytest.mark.parametrize("offset_bytes", [900_000, 1_048_000])
 def test_more_than_a_batch_can_hold(pair: Pair, offset_bytes: int) -> None:
-    """Many partitions with metadata of the greatest size: beyond max.message.bytes nothing is stored."""
+    """Many partitions with metadata of the largest size: beyond max.message.bytes nothing is stored."""
     count = offset_bytes // 4096 + 2
     topic, name = pair.topic(partitions=count), group(pair)
     rows = [(index, index, "m" * 4096) for index in range(count)]

@@ -1,4 +1,4 @@
-"""OffsetDelete: what goes, what is refused because of a member, what is not there."""
+"""OffsetDelete: which offsets are deleted, what is refused because of a member, what does not exist."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_some_and_all(pair: Pair) -> None:
     pair.same(fetch(8, name, None), 8)
     pair.same(delete(name, (other, [0, 1])), 0)
     pair.same(fetch(8, name, None), 8)
-    pair.same(delete(name, (other, [0])), 0)  # the group is still there, without offsets
+    pair.same(delete(name, (other, [0])), 0)  # the group still exists, without offsets
 
 
 def test_what_does_not_exist(pair: Pair) -> None:

@@ -1,4 +1,5 @@
-"""OffsetFetch: one group and several, some topics and all, members' epochs, topics that went and came again."""
+"""OffsetFetch: one group and several, some topics and all, members' epochs, topics that were deleted and created
+again."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ Topics = Sequence[tuple[str, Sequence[int]]] | None
 
 
 def committed(pair: Pair, *topics: str) -> str:
-    """A group that has committed for the partitions 0 and 2 of these."""
+    """A group with committed offsets for the partitions 0 and 2 of these topics."""
     name = group(pair)
     for topic in topics:
         pair.same(commit(name, topic, (0, 5, "five", 1), (2, 7, None)), 8)

@@ -1,4 +1,4 @@
-"""OffsetForLeaderEpoch on logs that have seen one epoch."""
+"""OffsetForLeaderEpoch on logs with one epoch."""
 
 from __future__ import annotations
 

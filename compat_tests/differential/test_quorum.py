@@ -1,4 +1,4 @@
-"""DescribeQuorum, UnregisterBroker, AddRaftVoter, RemoveRaftVoter: the cluster that is one node."""
+"""DescribeQuorum, UnregisterBroker, AddRaftVoter, RemoveRaftVoter: a cluster of one node."""
 
 from __future__ import annotations
 
@@ -118,3 +118,9 @@ def test_voters_of_another_cluster(pair: Pair) -> None:
                 for answer, side in zip(answers, (ours, theirs), strict=True)
             )
             assert mine == other
+
+
+def test_a_text_that_no_answer_can_carry(pair: Pair) -> None:
+    listeners = [AddRaftVoterRequest.Listener(name=f"L{at}", host="h" * 1_000, port=1) for at in range(100)]
+    asked = AddRaftVoterRequest(cluster_id=None, voter_id=2, voter_directory_id=SOME_ID, listeners=listeners)
+    pair.same(asked, 0)

@@ -66,6 +66,21 @@ def test_partitions_named_twice(pair: Pair, version: int) -> None:
 
 
 @at_every_version("AlterPartitionReassignments")
+def test_texts_that_no_answer_of_reassignments_can_carry(pair: Pair, version: int) -> None:
+    name = pair.topic("reassigned")
+    pair.same(alter((name, [(0, [1])]), ("n" * 32_760, [(0, [1]), (1, None)])), version)
+    pair.same(alter(("n" * 32_760, []), (name, [(0, [1])])), version)
+    pair.same(alter((name, [(0, list(range(500, 0, -1)))])), version)
+
+
+@at_every_version("ElectLeaders")
+def test_texts_that_no_answer_of_elections_can_carry(pair: Pair, version: int) -> None:
+    name = pair.topic("led")
+    pair.same(elect((name, [0, 1]), ("n" * 32_760, [0, 3])), version)
+    pair.same(elect(("n" * 32_760, []), (name, [0])), version)
+
+
+@at_every_version("AlterPartitionReassignments")
 @pytest.mark.parametrize("timeout_ms", TIMEOUTS)
 @pytest.mark.parametrize("allowed", [True, False])
 def test_timeouts_of_reassignments(pair: Pair, version: int, timeout_ms: int, allowed: bool) -> None:
@@ -114,6 +129,6 @@ def test_timeouts_of_elections(pair: Pair, version: int, timeout_ms: int, kind: 
 @pytest.mark.parametrize("kind", [0, 1, 2])
 @pytest.mark.parametrize("timeout_ms", [0, 60_000])
 def test_elections_everywhere(pair: Pair, version: int, kind: int, timeout_ms: int) -> None:
-    fields: dict[str, int] = {"election_type": kind} if version else {}
+    fields: dict[str, Any] = {"election_type": kind} if version else {}
     pair.topic("led", 3)
     pair.same(ElectLeadersRequest(topic_partitions=None, timeout_ms=timeout_ms, **fields), version)

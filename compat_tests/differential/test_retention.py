@@ -1,7 +1,7 @@
-"""Retention on both brokers, looked for all the time: where logs start, what can be read, which files are left.
+"""Retention on both brokers, checked all the time: where logs start, what can be read, which files are left.
 
-Every test says where the log must start, waits until both brokers are there, looks whether they stay there, and then
-asks both everything that a client could: offsets by time, epochs, each offset's records, the bytes on the disk.
+Every test says where the log must start, waits until both brokers are there, checks that they stay there, and then asks
+both everything that a client could: offsets by timestamp, epochs, each offset's records, the bytes on the disk.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from compat_tests.differential.config_requests import BROKER, DELETE, SET, TOPIC, alter_one
+from compat_tests.differential.meant import lasting_files
 from compat_tests.differential.pair import Pair, Side
 from compat_tests.differential.requests import (
     OLD_MS,
@@ -59,6 +60,7 @@ def append(pair: Pair, name: str, *timestamps: int) -> None:
 def change(pair: Pair, name: str, **configs: str) -> None:
     operations = [(key.replace("_", "."), SET, value) for key, value in configs.items()]
     pair.same(alter_one(TOPIC, name, *operations), 1)
+    pair.settle()
 
 
 def start_of(side: Side, name: str) -> int:
@@ -74,13 +76,10 @@ def bytes_of(side: Side, name: str) -> int:
 
 
 def files_of(side: Side, name: str) -> list[str]:
-    """Of the log, as soon as nothing is on its way out."""
+    """The files of the log, as soon as none is being deleted."""
     path = f"{side.demand(DescribeLogDirsRequest(topics=[]), 4).results[0].log_dir}/{name}-0"
     wait_for(side, lambda: not any(file.endswith(".deleted") for file in os.listdir(path)), "files to go")
-    names = [file for file in os.listdir(path) if file[:20].isdecimal()]
-    active = max(name[:20] for name in names if name.endswith(".log"))
-    # Kafka makes the indexes of a new segment when it first needs them.
-    return sorted(name for name in names if name[:20] != active or not name.endswith("index"))
+    return lasting_files(os.listdir(path))
 
 
 def wait_for(side: Side, reached: Callable[[], bool], what: str) -> None:
@@ -91,7 +90,7 @@ def wait_for(side: Side, reached: Callable[[], bool], what: str) -> None:
 
 
 def settled(pair: Pair, name: str, start: int, size: int | None = None) -> None:
-    """Both logs start there (and have so many bytes), do not go on, and answer the same."""
+    """Both logs start there (and have so many bytes), stay so, and answer the same."""
 
     def there(side: Side) -> bool:
         return start_of(side, name) == start and (size is None or bytes_of(side, name) == size)
@@ -147,7 +146,7 @@ def test_a_record_of_the_future_keeps_what_is_behind_it(pair: Pair) -> None:
     name = filled(pair, 2, message_timestamp_after_max_ms=str(2**62))
     append(pair, name, OLD_MS, now_ms() + 24 * HOUR_MS, OLD_MS, OLD_MS, OLD_MS)
     change(pair, name, retention_ms=str(HOUR_MS))
-    settled(pair, name, 3)  # it began a segment, which the three behind it are in or follow
+    settled(pair, name, 3)  # it began a segment, and the three behind it are in that one or later ones
 
 
 def test_without_timestamps_the_files_time_counts(pair: Pair) -> None:
@@ -198,13 +197,13 @@ def test_segments_below_the_start_go(pair: Pair, start: int, left: int) -> None:
     [("delete", 7, 0), ("compact,delete", 7, 0), ("", 3, 5), ("compact", 0, 7)],
 )
 def test_policies(pair: Pair, policy: str, start: int, left: int) -> None:
-    """DeleteRecords is refused for what is only compacted; age and size count only where delete is said."""
+    """DeleteRecords is refused for a topic that is only compacted; age and size count only with the policy delete."""
     name = filled(pair, 0, min_cleanable_dirty_ratio="1.0")
     for number in range(7):
         data = keyed(b"%d" % number, OLD_MS + number)
         pair.same(produce(name, {0: data}), 9)
     change(pair, name, cleanup_policy=policy)
-    settled(pair, name, 0)  # Kafka's brokers learn of a change a little later
+    settled(pair, name, 0)  # Kafka's brokers apply a change a little later
     pair.same(request(asked(name, (0, 3))), 2)
     change(pair, name, retention_ms="1", retention_bytes="0")
     settled(pair, name, start, left * BATCH_BYTES)
@@ -253,7 +252,8 @@ def test_a_dynamic_config_of_the_broker(pair: Pair) -> None:
 
 
 def test_producers_are_known_when_their_records_are_gone(pair: Pair) -> None:
-    name = filled(pair, 0, retention_bytes="0", retention_ms=str(HOUR_MS))
+    """Nothing may go while batches are sent: an answer says where the log starts, and the two look at other times."""
+    name = filled(pair, 0)
 
     def send(sequence: int) -> Any:
         data = batch(b"x", timestamp=now_ms(), producer_id=4343, producer_epoch=0, base_sequence=sequence)
@@ -261,9 +261,12 @@ def test_producers_are_known_when_their_records_are_gone(pair: Pair) -> None:
 
     for sequence in range(3):
         pair.same(send(sequence), 9)
+    change(pair, name, retention_bytes="0")
     settled(pair, name, 3)
+    change(pair, name, retention_bytes="-1")
     for sequence in (2, 1, 5, 3, 3):
         pair.same(send(sequence), 9)
+    change(pair, name, retention_bytes="0")
     settled(pair, name, 4)
 
 

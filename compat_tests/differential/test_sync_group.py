@@ -1,4 +1,4 @@
-"""SyncGroup: of leaders and others, in every state of a group, and of nobody."""
+"""SyncGroup: from leaders and others, in every state of a group, and from unknown members."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""GetTelemetrySubscriptions and PushTelemetry, which Kafka answers without advertising them where nothing receives
-metrics."""
+"""GetTelemetrySubscriptions and PushTelemetry, which Kafka answers without advertising them if it has no telemetry
+plugin.
+"""
 
 from __future__ import annotations
 
 import gzip
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -37,8 +39,19 @@ SUBSCRIPTIONS = {
 }
 
 
+tests_begun = itertools.count(1)
+test_number = 0
+
+
+@pytest.fixture(autouse=True)
+def other_clients() -> None:
+    """Kafka forgets a client some time after its connection closed: each test has clients of its own."""
+    global test_number
+    test_number = next(tests_begun)
+
+
 def instance(number: int) -> bytes:
-    return bytes([9, number]) + bytes(range(14))
+    return bytes([9, number, test_number]) + bytes(range(13))
 
 
 def get(number: int) -> Any:
@@ -133,6 +146,37 @@ def test_wrong_subscriptions_and_clients(subscribed: Pair) -> None:
     subscribed.same(push(6, 1), 0)
     for reserved in (bytes(16), bytes(15) + b"\1"):
         subscribed.same(PushTelemetryRequest(client_instance_id=reserved, metrics=b"abc"), 0)
+
+
+WRONG_ID, GOOD, UNKNOWN_CODEC, TOO_LARGE, GET = "wrong id", "good", "unknown codec", "too large", "get"
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (WRONG_ID, GET, GET),
+        (UNKNOWN_CODEC, GET, GET),
+        (TOO_LARGE, GET),
+        (GOOD, GET, GET),
+        (WRONG_ID, GOOD, GET),
+        (WRONG_ID, GET, GOOD, GET),
+        (WRONG_ID, GET, WRONG_ID, GET),
+        (UNKNOWN_CODEC, GET, UNKNOWN_CODEC, GET),
+        (GET, WRONG_ID, GET, GET),
+        (GET, GET, WRONG_ID, GOOD, GET),
+    ],
+    ids=", ".join,
+)
+def test_after_some_errors_a_client_may_ask_again_at_once(pair: Pair, steps: tuple[str, ...]) -> None:
+    for side in pair.sides:
+        side.hang_up()
+    known = pair.same(get(9), 0).subscription_id
+    fields: dict[str, dict[str, Any]] = {
+        UNKNOWN_CODEC: {"compression_type": 5},
+        TOO_LARGE: {"metrics": bytes(1048577)},
+    }
+    for step in steps:
+        pair.same(get(9) if step == GET else push(9, known + (step == WRONG_ID), **fields.get(step, {})), 0)
 
 
 def test_a_changed_subscription_is_told_at_once(subscribed: Pair) -> None:

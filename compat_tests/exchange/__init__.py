@@ -1,1 +1,1 @@
-"""One data directory that pykafkad and Apache Kafka take turns on: what one wrote the other serves."""
+"""One data directory that pykafkad and Apache Kafka use in turns: each serves what the other one wrote."""

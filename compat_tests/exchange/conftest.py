@@ -1,4 +1,4 @@
-"""A directory that goes from one to the other; skipped aloud where there is no Kafka."""
+"""A directory that goes from one to the other; skipped with a message if there is no Kafka."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A data directory and the two programs that can run on it, one at a time.
 
-Owns: the directory, the port that both use (metadata names it), and the process that runs now. `run` gives a client
-once every partition that the metadata names can be read; `end` stops it in order, or kills it.
+Owns: the directory, the port that both use (the metadata has it), and the process that is running. `run` returns a
+client once every partition of the metadata can be read; `end` stops the program in order, or kills it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PYKAFKAD, KAFKA = "pykafkad", "kafka"
 READY_SECONDS = 60
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 FEW_PARTITIONS = {"offsets.topic.num.partitions": "3", "transaction.state.log.num.partitions": "2"}
-# What both are told.
+# The configs of both.
 SHARED = {
     **FEW_PARTITIONS,
     "log.cleaner.backoff.ms": "500",
@@ -60,7 +60,7 @@ class Home:
         return f"127.0.0.1:{self.port}"
 
     def format(self) -> None:
-        """As `kafka-storage format` does it."""
+        """The same as `kafka-storage format`."""
         os.environ.update(KAFKA_HEAP)
         config = self.directory / "format.properties"
         pairs = {
@@ -95,7 +95,7 @@ class Home:
         self.pykafkad_config["log.dirs"] = self.kafka_config["log.dirs"]
 
     def run(self, side: str) -> Any:
-        """Start that program; a client of it."""
+        """Start that program; returns a client of it."""
         self.side = side
         if side == KAFKA:
             os.environ.update(KAFKA_HEAP)
@@ -126,7 +126,8 @@ class Home:
         self._kafka = self._ours = None
 
     def _wait_until_all_have_ids(self) -> None:
-        """A log without records gets its partition.metadata a moment later: until then Kafka takes it for a stray."""
+        """A log without records gets its partition.metadata a moment later; before that Kafka treats it as a stray
+        one."""
         deadline = time.monotonic() + READY_SECONDS
         while any(
             not (path / "partition.metadata").exists()
@@ -137,7 +138,7 @@ class Home:
             time.sleep(0.05)
 
     def log_text(self) -> str:
-        """What the running program said."""
+        """The log lines of the running program."""
         if self._ours is not None:
             return self._ours.log_text()
         path = self.directory / "server.log"

@@ -1,7 +1,7 @@
-"""Real clients (librdkafka) in the turns: members of groups that go on where they were, and transactions.
+"""Real clients (librdkafka) in the turns: members of groups that continue where they were, and transactions.
 
-Owns: how far each group has read. `Ledger` is written by transactions, which only Kafka serves so far, and read
-back from both.
+Owns: how far each group has read. `Ledger` is written by transactions, which only Kafka serves so far, and read from
+both.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LEDGER = "ledger"
 
 
 class Readers:
-    """One member of each group reads what is new in the topic, and commits."""
+    """One member of each group reads the new records of the topic, and commits."""
 
     def __init__(self, world: World, topic: str) -> None:
         self.world = world
@@ -47,7 +47,7 @@ class Readers:
 
 
 def read_group(bootstrap: str, group: str, topic: str, count: int) -> dict[int, list[bytes]]:
-    """So many records from where the group is, and no more; what was read is committed."""
+    """Read this many records from the group's offsets on, and no more; what was read is committed."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -64,7 +64,9 @@ def read_group(bootstrap: str, group: str, topic: str, count: int) -> dict[int, 
         while count > 0 and time.monotonic() < deadline:
             for message in consumer.consume(500, 0.2):
                 assert message.error() is None, message.error()
-                found.setdefault(message.partition(), []).append(message.value())
+                partition, value = message.partition(), message.value()
+                assert partition is not None and value is not None
+                found.setdefault(partition, []).append(value)
                 count -= 1
         if found:
             consumer.commit(asynchronous=False)
@@ -74,7 +76,7 @@ def read_group(bootstrap: str, group: str, topic: str, count: int) -> dict[int, 
 
 
 class Ledger:
-    """A topic written by transactions: what was committed is read, what was aborted is not."""
+    """A topic written by transactions: committed records are read, aborted ones are not."""
 
     def __init__(self, world: World) -> None:
         self.world = world
@@ -109,7 +111,7 @@ def read_committed(bootstrap: str) -> list[bytes]:
             "enable.partition.eof": True,
         }
     )
-    values = []
+    values: list[bytes] = []
     deadline = time.monotonic() + SECONDS
     try:
         consumer.assign([TopicPartition(LEDGER, 0, OFFSET_BEGINNING)])
@@ -121,7 +123,9 @@ def read_committed(bootstrap: str) -> list[bytes]:
             if error is not None:
                 assert error.code() == KafkaError._PARTITION_EOF, error
                 return values
-            values.append(message.value())
+            value = message.value()
+            assert value is not None
+            values.append(value)
     finally:
         consumer.close()
     raise AssertionError("the end of the ledger was not reached")

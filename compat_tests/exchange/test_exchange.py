@@ -1,7 +1,7 @@
 """Hand-overs between pykafkad and Apache Kafka 4.3.1 on one directory, with writes in each turn.
 
-EXCHANGE_ROUNDS=10 makes as many rounds (each a turn of both); by default two. Every turn begins by comparing all that
-is served with all that was written by whoever ran before.
+EXCHANGE_ROUNDS=10 makes as many rounds (each a turn of both); by default two. Every turn begins by comparing everything
+that is served with everything that the program before has written.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import sys
 from compat_tests.exchange.home import KAFKA, PYKAFKAD, Home
 from compat_tests.exchange.world import World
 from compat_tests.reference import SCRIPT
+from pykafkad.cluster.features import NOT_SERVED
 from pykafkad.cluster.image import Image
 from pykafkad.cluster.metadata_reading import read_directory
 from pykafkad.messages import ApiVersionsRequest, DescribeQuorumRequest
@@ -23,7 +24,7 @@ ROUNDS = int(os.environ.get("EXCHANGE_ROUNDS", "2"))
 
 
 def decoded(home: Home) -> None:
-    """Stock dump-log reads every log and snapshot that either wrote, and finds nothing wrong; ours says the same."""
+    """Stock dump-log reads every log and snapshot of either program without errors; ours prints the same."""
     files = [
         *home.data.glob("*-*/*.log"),
         *home.metadata.glob("*.checkpoint"),
@@ -55,7 +56,8 @@ def turn(world: World, side: str, *, kill: bool = False) -> None:
 
 
 def clean_marker_fits(home: Home) -> None:
-    """In every directory it names the last registration: with any other number Kafka takes the logs for unclean."""
+    """In every directory it has the broker epoch of the last registration: with another one Kafka takes the logs for
+    unclean."""
     image = Image()
     read_directory(str(home.metadata), image)
     for directory in home.directories:
@@ -75,7 +77,7 @@ def test_rounds(home: Home) -> None:
 
 
 def quorum_shown(home: Home) -> tuple[dict[str, int], list[tuple[int, bytes]]]:
-    """The finalized features, and the voters."""
+    """The finalized features that both serve, and the voters."""
     answer = home.client.ask(ApiVersionsRequest(client_software_name="t", client_software_version="1"), 4)
     kind = DescribeQuorumRequest
     topic = kind.TopicData(
@@ -83,13 +85,13 @@ def quorum_shown(home: Home) -> tuple[dict[str, int], list[tuple[int, bytes]]]:
     )
     quorum = home.client.ask(kind(topics=[topic]), 2).topics[0].partitions[0]
     return (
-        {row.name: row.max_version_level for row in answer.finalized_features},
+        {row.name: row.max_version_level for row in answer.finalized_features if row.name not in NOT_SERVED},
         [(voter.replica_id, voter.replica_directory_id) for voter in quorum.current_voters],
     )
 
 
 def test_a_directory_of_kafkas_with_voters_in_its_log(home: Home) -> None:
-    """A dynamic quorum (KIP-853) of two log directories: it comes from Kafka, and goes back to it."""
+    """A dynamic quorum (KIP-853) with two log directories: it comes from Kafka, and goes back to it."""
     home.make_dynamic()
     home.format()
     world = World(home)
@@ -105,7 +107,8 @@ def test_a_directory_of_kafkas_with_voters_in_its_log(home: Home) -> None:
 
 
 def test_a_directory_of_ours_with_voters_in_its_log(home: Home) -> None:
-    """Properties that name no voters mean a dynamic quorum: without one Kafka would wait for ever (rule R11)."""
+    """Properties that name no voters mean a dynamic quorum; if the log has no voters either, Kafka would wait for
+    ever."""
     home.make_dynamic()
     home.pykafkad_config.update(
         {

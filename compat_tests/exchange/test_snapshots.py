@@ -1,4 +1,4 @@
-"""Snapshots of the metadata cross over too: each program starts from the other's, also where the log below is gone."""
+"""Snapshots of the metadata are exchanged too: each program starts from the other's, also if the log below is gone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def contents(home: Home) -> Contents:
 
 
 def remove_what_is_covered(home: Home) -> None:
-    """What the job of each minute would have done, with room for nothing."""
+    """What the periodic job would delete, without waiting for it."""
     found = contents(home)
     segments = [(base, size) for base, size in found.segments]
     start = Retention(str(home.metadata), found.snapshots, segments, 0, -1).run(0)

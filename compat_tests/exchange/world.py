@@ -1,6 +1,6 @@
 """What was written into a directory by whichever program ran on it, and the proof that it is all there.
 
-Owns: the expected topics (ids, partitions, configs), every record acknowledged, committed offsets, the producers with
+Owns: the expected topics (ids, partitions, configs), every acknowledged record, committed offsets, the producers with
 their sequences. `act` changes something of everything; `check` compares what is served with what is expected.
 """
 
@@ -54,13 +54,13 @@ Place = tuple[str, int]
 
 
 class Producer:
-    """An idempotent one on one partition: it goes on with its sequence whoever serves."""
+    """An idempotent producer of one partition, which continues its sequence whichever program serves."""
 
     def __init__(self, place: Place, producer_id: int, epoch: int) -> None:
         self.place = place
         self.id, self.epoch = producer_id, epoch
         self.sequence = 0
-        self.last: tuple[bytes, int] | None = None  # the last batch, and where it went
+        self.last: tuple[bytes, int] | None = None  # the last batch, and its offset
 
 
 class World:
@@ -69,7 +69,7 @@ class World:
         self.ids: dict[str, bytes] = {}
         self.partitions: dict[str, int] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
-        self.records: dict[Place, list[tuple[int, bytes | None, bytes]]] = {}
+        self.records: dict[Place, list[tuple[int, bytes | None, bytes | None]]] = {}
         self.offsets: dict[str, dict[Place, int]] = {}
         self.producers: list[Producer] = []
         self.producer_ids: set[int] = set()
@@ -78,10 +78,10 @@ class World:
         self.readers = Readers(self, "orders")
         self.ledger = Ledger(self)
 
-    # -- asking
+    # -- requests
 
     def ask(self, request: Any, version: int, errors_of: Any = None) -> Any:
-        """The answer, once it has none of the errors that pass by themselves."""
+        """The answer, once it has no transient errors."""
         deadline = time.monotonic() + SECONDS
         while True:
             answer = self.home.client.ask(request, version)
@@ -90,10 +90,10 @@ class World:
                 return answer
             time.sleep(0.05)
 
-    # -- changing
+    # -- changes
 
     def act(self) -> None:
-        """One turn: a bit of everything."""
+        """The changes of one turn: some of every kind."""
         self.turns += 1
         turn = self.turns
         if turn == 1:
@@ -101,7 +101,7 @@ class World:
             self.create("keys", 1, COMPACTED)
             self.create("rolling", 1, RETAINED)
             self.create(LEDGER, 1, {})
-            del self.records[LEDGER, 0]  # the ledger keeps its own
+            del self.records[LEDGER, 0]  # the ledger has its own
         self.create(f"of-turn-{turn}", 1, {"retention.ms": str(86_400_000 * turn)})
         if turn > 2:
             self.delete(f"of-turn-{turn - 2}")
@@ -183,7 +183,7 @@ class World:
         return Producer(place, answer.producer_id, answer.producer_epoch)
 
     def go_on(self, producer: Producer) -> None:
-        """A duplicate of its last batch is known, a gap is refused, and the next batches are taken."""
+        """A duplicate of its last batch is recognized, a gap is refused, and the next batches are accepted."""
         if producer.last is not None:
             data, offset = producer.last
             again = self.produce(producer.place, data)
@@ -229,7 +229,7 @@ class World:
         return answer.responses[0].partition_responses[0]
 
     def fill(self, topic: str) -> None:
-        """Several segments of a topic that keeps few."""
+        """Write several segments of a topic that retains few."""
         for number in range(20):
             value = b"%04d" % number + b"x" * 600
             answer = self.produce((topic, 0), records.build([(None, value, [], int(time.time() * 1000))]))
@@ -260,7 +260,7 @@ class World:
         assert {row.error_code for topic in answer.topics for row in topic.partitions} == {0}, answer
         self.offsets.setdefault(group_id, {}).update(offsets)
 
-    # -- comparing
+    # -- comparisons
 
     def check(self) -> None:
         self.check_topics()
@@ -318,11 +318,11 @@ class World:
             if place[0] != "rolling":
                 assert start == 0, f"{place} begins at {start}"
 
-    def read(self, place: Place) -> tuple[int, int, list[tuple[int, bytes | None, bytes]]]:
+    def read(self, place: Place) -> tuple[int, int, list[tuple[int, bytes | None, bytes | None]]]:
         """Log start, high watermark, and every record between them."""
         topic, index = place
         kind = FetchRequest
-        rows: list[tuple[int, bytes | None, bytes]] = []
+        rows: list[tuple[int, bytes | None, bytes | None]] = []
         offset = start = self.log_start(place)
         while True:
             item = kind.FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=1 << 20)
@@ -333,7 +333,7 @@ class World:
                 topics=[kind.FetchTopic(topic=topic, partitions=[item])],
             )
             answer = self.home.client.ask(request, 12).responses[0].partitions[0]
-            if answer.error_code == errors.OFFSET_OUT_OF_RANGE:  # the retention was quicker
+            if answer.error_code == errors.OFFSET_OUT_OF_RANGE:  # retention was faster
                 return self.read(place)
             assert answer.error_code == 0, (place, offset, answer)
             data = answer.records or b""

@@ -14,7 +14,7 @@ type franz struct {
 	owned  owned
 	client *kgo.Client
 	lock   sync.Mutex
-	heads  map[partition]int64 // behind the last record read
+	heads  map[partition]int64 // the offset after the last record read
 }
 
 func newFranz(given map[string]string) (member, error) {

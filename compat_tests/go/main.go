@@ -15,7 +15,7 @@ import (
 
 const (
 	answerTime = 20 * time.Second
-	// Seeks, and the ends of generations, wait for the fetch that is under way.
+	// Seeks, and the ends of generations, wait for the fetch that is in flight.
 	fetchWait = 100 * time.Millisecond
 )
 
@@ -35,7 +35,7 @@ func parsePartition(word string) partition {
 	return partition{word[:colon], int32(number)}
 }
 
-// member is what a client's file has to offer. What it cannot do answers errNotOffered, and no test asks for it.
+// member is the interface of a client's file. What it does not support returns errNotOffered, and no test uses it.
 type member interface {
 	join() error
 	commit() error
@@ -63,7 +63,7 @@ func record(topic string, number int32, offset int64, value []byte) {
 	say("record", partition{topic, number}, offset, string(value))
 }
 
-// owned is what the client says it holds, told at each of its rebalance callbacks.
+// owned are the partitions that the client owns according to its rebalance callbacks.
 type owned struct {
 	lock sync.Mutex
 	held map[partition]bool

@@ -9,8 +9,8 @@ import (
 	"github.com/segmentio/kafka-go"
 )
 
-// segmentio is kafka-go's ConsumerGroup with one of its Readers for each partition, as its documentation has it: the
-// Reader that joins groups by itself does not tell what it holds. There is no pause.
+// segmentio is kafka-go's ConsumerGroup with one of its Readers for each partition, as in its documentation: the
+// Reader that joins groups by itself does not report the partitions it owns. There is no pause.
 type segmentio struct {
 	given   map[string]string
 	group   *kafka.ConsumerGroup
@@ -128,7 +128,7 @@ func (s *segmentio) commitOne(p partition, offset int64) error {
 }
 
 func (s *segmentio) committed(p partition) (int64, error) {
-	// A transport of its own: the shared one keeps connections, also those that a broker's end has broken.
+	// A transport of its own: the shared one keeps connections, also those that a broker has closed.
 	transport := &kafka.Transport{}
 	defer transport.CloseIdleConnections()
 	client := &kafka.Client{Addr: kafka.TCP(s.given["bootstrap"]), Timeout: answerTime, Transport: transport}

@@ -1,6 +1,6 @@
-"""The broker under test with short session timeouts, as the scenarios want it, and the JVM with the stock tools.
+"""The broker under test with short session timeouts for the scenarios, and the JVM with the stock tools.
 
-A broker that BOOTSTRAP names is to have been started with CONFIG.
+A broker given by BOOTSTRAP must have been started with CONFIG.
 """
 
 from __future__ import annotations

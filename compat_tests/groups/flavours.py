@@ -1,6 +1,6 @@
-"""The clients under test, each in each protocol that it speaks, and what each can express.
+"""The clients under test, each with each protocol that it supports, and the features that each has.
 
-What a client cannot do is a flag here: the tests about it are not made for that client.
+A missing feature of a client is a flag here: the tests of that feature do not run with this client.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Flavour:
     command: Callable[[], list[str]]
     protocol: str = "classic"
     assignor: str = "range"
-    cooperative: str | None = None  # the assignor that moves only what has to move
-    static: tuple[str, ...] = RETURNS  # how a member with group.instance.id may end, to return unnoticed
+    cooperative: str | None = None  # the assignor that moves as few partitions as possible
+    static: tuple[str, ...] = RETURNS  # how a static member may end, to return without a rebalance
     seeks: bool = True
     pauses: bool = True  # one partition
 
@@ -52,7 +52,7 @@ def _consumer(
     client: str,
     command: Callable[[], list[str]],
     *,
-    static: tuple[str, ...] = ("leaves",),  # who crashed keeps the place until the session is over
+    static: tuple[str, ...] = ("leaves",),  # a crashed one keeps them until its session times out
     seeks: bool = True,
     pauses: bool = True,
 ) -> Flavour:
@@ -67,12 +67,12 @@ FLAVOURS = (
     Flavour("java", _java, cooperative="cooperative-sticky"),
     _consumer("java", _java),
     Flavour("franz-go", _go("franz"), cooperative="cooperative-sticky"),
-    # Its leave of a static member (1.22.2) does not name the instance, which Kafka refuses: the place stays taken.
+    # Its leave request for a static member (1.22.2) does not name the instance, which Kafka refuses: the member stays.
     _consumer("franz-go", _go("franz"), static=()),
     Flavour("sarama", _go("sarama"), seeks=False),
     Flavour("kafka-go", _go("segmentio"), static=(), pauses=False),
     Flavour("kafkajs", _node("kafkajs"), assignor="RoundRobinAssigner", static=()),
-    # Its leave is one for good, of static members too.
+    # Its leave is final, for static members too.
     Flavour("platformatic", _node("platformatic"), "classic", "roundrobin", None, RETURNS[1:], False, False),
     _consumer("platformatic", _node("platformatic"), static=(), seeks=False, pauses=False),
 )

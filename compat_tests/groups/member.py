@@ -1,6 +1,6 @@
 """A member of a group: a process of its own that runs one client's program (drivers/line.py has the lines).
 
-Owns the process, and what it has said so far: what it holds now and held before, what it read, why it gave up.
+Owns the process, and what it has printed so far: the partitions it owns and has owned, its records, why it gave up.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import NamedTuple
 
-WAIT_SECONDS = 40.0  # for anything that is to happen
+WAIT_SECONDS = 40.0  # for any event
 STOP_SECONDS = 15.0
 STDERR_SHOWN = 3000
 
@@ -38,17 +38,17 @@ def partition(word: str) -> Partition:
 
 
 class Refused(Exception):
-    """The client said no to a command."""
+    """The client refused a command."""
 
 
 class Member:
-    """`ready` when made: its client is up, but has not joined."""
+    """`ready` when it is returned: its client is running, but has not joined."""
 
     def __init__(self, name: str, command: list[str], given: dict[str, str]) -> None:
         self.name = name
         self.instance = given["instance"]
         self.owned: frozenset[Partition] = frozenset()
-        self.rebalances: list[frozenset[Partition]] = []  # what it held, after each callback
+        self.rebalances: list[frozenset[Partition]] = []  # the partitions it owned, after each callback
         self.read: list[Read] = []
         self.gave_up: list[str] = []
         self._answers: queue.Queue[list[str]] = queue.Queue()
@@ -73,7 +73,7 @@ class Member:
         assert self._answer() == ["ready"], self._trouble("did not start")
 
     def ask(self, *words: object) -> str:
-        """Gives one command; returns what was asked for, or raises Refused."""
+        """Send one command; returns the result, or raises Refused."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(" ".join(map(str, words)) + "\n")
@@ -89,7 +89,7 @@ class Member:
         self.ask("join")
 
     def leave(self) -> None:
-        """As an application ends that ends in good order."""
+        """Leave like an application that ends normally."""
         self.ask("leave")
         self._process.wait(STOP_SECONDS)
 
@@ -114,7 +114,7 @@ class Member:
             if stream is not None:
                 try:
                     stream.close()
-                except BrokenPipeError:  # of a command that it did not live to read
+                except BrokenPipeError:  # of a command during which it died
                     pass
 
     def wait(self, predicate: Callable[[], bool], seconds: float = WAIT_SECONDS) -> bool:

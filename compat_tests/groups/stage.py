@@ -1,4 +1,4 @@
-"""Where a scenario plays: a topic, a group, its members, and the stock tool that shows and changes them."""
+"""The setting of a scenario: a topic, a group, its members, and the stock tool that shows and changes them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from compat_tests.tools.toolbox import Printed, Toolbox
 PARTITIONS = 4
 SESSION_MS = 4000  # also the brokers' group.consumer.session.timeout.ms
 HEARTBEAT_MS = 500
-LONG_CALM_SECONDS = 1.0  # of a group whose last rebalance may leave all where it is
+LONG_CALM_SECONDS = 1.0  # of a group whose last rebalance may change nothing
 LONG_SESSION_MS = 30_000
 CALM_SECONDS = 0.3
 POLL_SECONDS = 0.05
@@ -47,7 +47,7 @@ class Stage:
         return [Partition(name, number) for number in range(partitions)]
 
     def produce(self, partitions: Iterable[Partition], count: int = 1) -> dict[Partition, list[str]]:
-        """`count` records to each, of values that are there nowhere else; acknowledged when it returns."""
+        """Send `count` records to each partition, with unique values; returns when they are acknowledged."""
         failures: list[KafkaError] = []
 
         def on_delivery(error: KafkaError | None, _message: Message) -> None:
@@ -67,7 +67,7 @@ class Stage:
     def members(
         self, flavour: Flavour, topics: str, *instances: str, assignor: str = "", session_ms: int = SESSION_MS
     ) -> list[Member]:
-        """Members that are ready to join, and do not yet: one for each of `instances`, which may be empty."""
+        """Members that are ready and have not joined yet: one for each of `instances`, which may be empty."""
         made = []
         for instance in instances:
             name = f"{flavour.client}-{len(self._members)}"
@@ -95,7 +95,7 @@ class Stage:
     def settled(
         self, members: Iterable[Member], partitions: Iterable[Partition], calm_seconds: float = CALM_SECONDS
     ) -> None:
-        """All is held, by one member each, evenly, and nobody hears of a rebalance for a moment."""
+        """Every partition is owned, by one member each, evenly, and for a moment there was no rebalance."""
         among, wanted = list(members), sorted(partitions)
         fewest = len(wanted) // len(among)
 
@@ -113,7 +113,7 @@ class Stage:
         until(f"{len(among)} members settle on {len(wanted)} partitions", calm, lambda: among)
 
     def delivered(self, sent: dict[Partition, list[str]], members: Iterable[Member]) -> None:
-        """Everything sent is read once, by the one who holds its partition, in order."""
+        """Every record is read once, by the owner of its partition, in order."""
         among = list(members)
         values = {value for many in sent.values() for value in many}
 
@@ -144,14 +144,14 @@ class Stage:
         return [dict(zip(lines[heads], line, strict=False)) for line in lines[heads + 1 :]]
 
     def state(self) -> str:
-        """As `--describe --state` has it; its columns have blanks in their names, but the state is the last but one."""
+        """From `--describe --state`, whose column titles contain blanks; the state is the last column but one."""
         printed = self.tool("--describe", "--state")
         words = [line.split() for line in printed.out.splitlines() if line.startswith(self.group)]
         assert len(words) == 1, printed
         return words[0][-2]
 
     def add_partitions(self, topic: str, count: int) -> list[Partition]:
-        """All partitions of the topic, which has `count` from now on."""
+        """Add partitions to the topic, which has `count` from now on."""
         self._admin.create_partitions([NewPartitions(topic, count)])[topic].result(WAIT_SECONDS)
         return [Partition(topic, number) for number in range(count)]
 

@@ -1,4 +1,4 @@
-"""What every client does in a group, of either protocol: the same scenarios for each of them."""
+"""The scenarios of a group, in either protocol, which are the same for every client."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from .flavours import FLAVOURS, Flavour
 from .member import Member, Partition
 from .stage import LONG_SESSION_MS, SESSION_MS, Stage, until
 
-FETCH_SECONDS = 0.3  # sarama still gives what a fetch brings that was under way when it was told to pause
-LATER_SECONDS = 0.7  # in which a paused partition's records would have come
+FETCH_SECONDS = 0.3  # sarama still returns the records of a fetch that was in flight at the pause
+LATER_SECONDS = 0.7  # time in which a paused partition's records would have arrived
 
 
 def each(flavours: Iterable[Flavour]) -> pytest.MarkDecorator:

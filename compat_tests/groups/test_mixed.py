@@ -1,4 +1,4 @@
-"""Groups of many makes of client, groups on their way from one protocol to the other, and subscriptions that grow."""
+"""Groups of several clients, groups on their way from one protocol to the other, and subscriptions that grow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .flavours import BY_NAME, FLAVOURS
 from .member import Member
 from .stage import LONG_CALM_SECONDS, Stage, until
 
-# Without kafka-go, which takes no subscription that librdkafka wrote when it has to lead (0.4.51, with Kafka too).
+# Without kafka-go, which as the leader fails on subscriptions written by librdkafka (0.4.51, with Kafka too).
 RANGE = [
     one
     for one in FLAVOURS
@@ -27,7 +27,7 @@ def test_clients_of_all_makes_share_a_group(stage: Stage) -> None:
         member.join()
     stage.settled(members, partitions)
     stage.delivered(stage.produce(partitions, 2), members)
-    for leader in range(3):  # whoever led, or leads now, another make of client assigns next
+    for leader in range(3):  # whichever client led, or leads now, another one assigns next
         crashed = members.pop(0)
         crashed.crash() if leader % 2 else crashed.leave()
         stage.settled(members, partitions)

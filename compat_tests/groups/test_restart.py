@@ -1,4 +1,4 @@
-"""The broker goes away under its groups and comes back: every client goes on where it was."""
+"""The broker stops under its groups and starts again: every client continues where it was."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .flavours import FLAVOURS, Flavour
 from .stage import Stage
 
 AT_ONCE = 4
-OUTLASTS_MS = 10_000  # the time that the broker is away; who comes back as somebody new waits for his old place to expire
+OUTLASTS_MS = 10_000  # the time without a broker; a new member waits until the old one's session times out
 LASTING = {**CONFIG, "group.consumer.session.timeout.ms": str(OUTLASTS_MS)}
 
 
@@ -41,7 +41,7 @@ class Group:
         self.stage.settled([self.member], self.partitions)
         self._read_and_commit(3)
 
-    def go_on(self) -> None:  # what the client complains of meanwhile is its own affair
+    def go_on(self) -> None:  # what the client complains about meanwhile does not matter
         self._read_and_commit(6)
 
     def _read_and_commit(self, committed: int) -> None:

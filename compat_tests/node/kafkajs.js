@@ -11,7 +11,7 @@ const consumer = kafka.consumer({
   heartbeatInterval: Number(given.heartbeat_ms),
   maxWaitTimeInMs: 100
 })
-const heads = new Map() // 'topic:partition' -> the offset behind the last record read
+const heads = new Map() // 'topic:partition' -> the offset after the last record read
 let held = []
 
 consumer.on(consumer.events.GROUP_JOIN, ({ payload }) => {

@@ -15,7 +15,7 @@ function partition (word) {
   return { topic: word.slice(0, colon), partition: Number(word.slice(colon + 1)) }
 }
 
-/** Tells all that is held: [{ topic, partition }, ...]. */
+/** Prints all partitions that are owned: [{ topic, partition }, ...]. */
 function owns (held) {
   say('owns', ...held.map(p => `${p.topic}:${p.partition}`).sort())
 }
@@ -37,7 +37,7 @@ async function serve (commands) {
     }
     if (name === 'leave') break
   }
-  process.exit(0) // also when the test is gone
+  process.exit(0) // also if the test has ended
 }
 
 module.exports = { given, say, text, owns, record, serve }

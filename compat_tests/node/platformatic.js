@@ -1,5 +1,5 @@
 // @platformatic/kafka as a member, of either protocol: no seek and no pause of one partition.
-// It tells of no rebalance in the consumer protocol, so what it holds is looked at again and again.
+// It does not report rebalances of the consumer protocol, so its partitions are polled.
 'use strict'
 
 const { Consumer } = require('@platformatic/kafka')
@@ -13,7 +13,7 @@ const consumer = new Consumer({
   groupId: given.group,
   autocommit: false,
   maxWaitTime: 100,
-  retries: 100, // else a stream ends for good when the broker is away for a few seconds
+  retries: 100, // else a stream ends for good if the broker is down for a few seconds
   retryDelay: 200,
   ...(given.instance ? { groupInstanceId: given.instance } : {}),
   rebalanceTimeout: 60000, // not less than its default session timeout

@@ -1,7 +1,7 @@
 """The oracle: a real Apache Kafka 4.3.1 broker as a process of ours, for comparisons and for the bench.
 
-Owns: the launcher script `kafka` beside this file (the commands a user would type), the ports it takes, the
-life of the process it starts. It needs Java 17 and, for a first run, Maven; `missing()` says what is lacking.
+Owns: the launcher script `kafka` beside this file, the ports it uses, the life of the process it starts. It needs Java
+17 and, for a first run, Maven; `missing()` says what is not there.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def jars_home() -> Path:
 
 
 def missing() -> str | None:
-    """What stops the reference from running here, or None."""
+    """What prevents the reference from running here, or None."""
     if not shutil.which("java"):
         return "no java on the PATH"
     if not (jars_home() / ".complete").exists() and not shutil.which("mvn"):
@@ -47,7 +47,7 @@ def is_free(port: int) -> bool:
 
 
 def free_ports() -> int:
-    """A port that is free together with the next one (the controller listens there)."""
+    """A port that is free together with the next one (on which the controller listens)."""
     for _ in range(1000):
         port = random.choice(PORTS)
         if is_free(port) and is_free(port + 1):
@@ -56,7 +56,7 @@ def free_ports() -> int:
 
 
 class ReferenceKafka:
-    """One broker: `with ReferenceKafka() as kafka: kafka.port`; without `directory` its files go with it."""
+    """One broker: `with ReferenceKafka() as kafka: kafka.port`; without `directory` its files are removed with it."""
 
     def __init__(
         self, *, config: dict[str, str] | None = None, directory: str | Path | None = None, port: int = 0
@@ -84,11 +84,11 @@ class ReferenceKafka:
         return (self.directory / "server.log").read_text(errors="replace")
 
     def format(self) -> None:
-        """Makes the data directory ready, so that a start that is timed is a start alone."""
+        """Format the data directory, so that a start can be measured alone."""
         subprocess.run(self._command("format"), check=True)
 
     def spawn(self) -> None:
-        """Starts the process and does not wait for it."""
+        """Start the process without waiting for it."""
         self.process = subprocess.Popen(self._command("run"), stdin=subprocess.DEVNULL)
 
     def start(self) -> None:
@@ -124,7 +124,7 @@ class ReferenceKafka:
         if not self._temporary:
             self.stop()
         else:
-            self.kill()  # an orderly end of thousands of partitions takes a minute, and nobody reads them again
+            self.kill()  # to stop thousands of partitions in order takes a minute, for nothing
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def _command(self, command: str) -> list[str]:

@@ -31,7 +31,7 @@ def create(bootstrap: str, topic: str, partitions: int) -> str:
 
 
 def rows(spark: SparkSession, first: int, end: int) -> DataFrame:
-    """Row i: key key-(i mod 1000), no value where i is a multiple of 100, and a header that names i."""
+    """Row i: the key is key-(i mod 1000), there is no value if i is a multiple of 100, and a header has i."""
     return spark.range(first, end).selectExpr(
         "cast('key-' || (id % 1000) as binary) as key",
         "case when id % 100 = 0 then null else cast('value-' || id as binary) end as value",
@@ -102,7 +102,7 @@ def test_a_batch_is_read_between_given_offsets(spark: SparkSession, bootstrap: s
 
 
 def drain(spark: SparkSession, bootstrap: str, topic: str, checkpoint: Path) -> list[int]:
-    """Runs the stream from its checkpoint until it has read all there is, stops it; the rows it read."""
+    """Run the stream from its checkpoint until it has read everything, then stop it; returns the rows it has read."""
     seen: list[int] = []
 
     def take(batch: DataFrame, _batch_id: int) -> None:

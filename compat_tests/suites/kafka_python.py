@@ -1,22 +1,25 @@
-"""kafka-python's own integration tests, out of its source distribution.
+"""kafka-python's own integration tests, from its source distribution.
 
 Owns: the environment they run in (build/suites/kafka-python, kept between runs). The installed package is the one under
-test; of the distribution only its tests are used.
+test; of the distribution only its tests are used. The results are read from the report that the runner writes at its
+end: a runner that crashes, or is stopped, has no results.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tarfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 VERSION = "3.0.12"
 SECONDS = 600
 TEST_SECONDS = 60
+ENDED = (0, 1)  # exit codes of a pytest that finished: all passed, or some failed
+REPORT = "report.xml"
 PYTHON_PACKAGES = [
     "pytest",
     "pytest-timeout",
@@ -29,7 +32,7 @@ PYTHON_PACKAGES = [
 ]
 TESTS = ["admin", "consumer", "producer"]
 
-# what its fixtures would start brokers with
+# the configs with which its fixtures would start brokers
 CONFIG = {
     "node.id": "0",
     "num.partitions": "4",
@@ -37,13 +40,14 @@ CONFIG = {
     "group.initial.rebalance.delay.ms": "0",
 }
 
+PASSES = Path(__file__).with_suffix(".txt").read_text().splitlines()  # these, and no others
 LATER = {
     "test_admin_integration.py::test_create_describe_delete_acls": "security",
     "test_producer_integration.py::test_transactional_producer_messages": "transactions",
     "test_producer_integration.py::test_transactional_producer_offsets": "transactions",
 }
 
-# The distribution leaves out test/service.py, of which its fixtures use this much where the broker is there already.
+# The distribution lacks test/service.py, of which its fixtures use this much if the broker is already running.
 SERVICE = '''
 class ExternalService:
     def __init__(self, host, port):
@@ -58,7 +62,7 @@ SpawnedService = None
 
 
 def prepare(work: Path) -> None:
-    """A virtual environment with the client and what its tests import; its tests beside it."""
+    """A virtual environment with the client and what its tests import, and the tests beside it."""
     done = work / f"prepared-{VERSION}"
     if done.exists():
         return
@@ -81,16 +85,17 @@ def prepare(work: Path) -> None:
 
 
 def run(bootstrap: str, work: Path, selection: str = "") -> dict[str, str]:
-    """The outcome of each test: PASSED, FAILED, ERROR, SKIPPED."""
+    """The outcome of each test: PASSED, FAILED, ERROR, SKIPPED. RuntimeError if the runner did not finish."""
     prepare(work)
+    (work / REPORT).unlink(missing_ok=True)
     environment = {
         **os.environ,
         "KAFKA_URI": f"kafka://{bootstrap}",
         "KAFKA_VERSION": "4.3.1",
-        "KAFKA_ROOT": str(work),  # must be there, and is not used
+        "KAFKA_ROOT": str(work),  # must exist, and is not used
     }
     files = [f"test/integration/test_{name}_integration.py" for name in TESTS]
-    (work / "pytest.ini").write_text("[pytest]\n")  # rather than the one of the project around it
+    (work / "pytest.ini").write_text("[pytest]\n")  # rather than that of the surrounding project
     options = [
         "-v",
         "-c",
@@ -101,9 +106,10 @@ def run(bootstrap: str, work: Path, selection: str = "") -> dict[str, str]:
         str(TEST_SECONDS),
         "--timeout-method",
         "signal",
+        f"--junitxml={REPORT}",
     ]
-    with (work / "output.log").open("w+") as log:
-        subprocess.run(
+    with (work / "output.log").open("w") as log:
+        done = subprocess.run(
             [str(work / "venv/bin/python"), "-m", "pytest", *options, "-k", selection, *files],
             cwd=work,
             env=environment,
@@ -112,6 +118,25 @@ def run(bootstrap: str, work: Path, selection: str = "") -> dict[str, str]:
             timeout=SECONDS,
             check=False,
         )
-        log.seek(0)
-        line = re.compile(r"test/integration/(\S+\.py::.+?) (PASSED|FAILED|ERROR|SKIPPED)\b")
-        return {found[1]: found[2] for found in map(line.match, log) if found}
+    return outcomes_in(work / REPORT, done.returncode)
+
+
+def outcomes_in(report: Path, exit_code: int) -> dict[str, str]:
+    if exit_code not in ENDED:
+        raise RuntimeError(f"the runner ended with {exit_code}, and not as a run does that came to its end")
+    if not report.exists():
+        raise RuntimeError(f"the runner ended with {exit_code} and left no report")
+    outcomes: dict[str, str] = {}
+    for case in ElementTree.parse(report).iter("testcase"):
+        module, *parts = case.get("classname", "").removeprefix("test.integration.").split(".")
+        name = "::".join([f"{module}.py", *parts, case.get("name", "")])
+        kinds = {each.tag for each in case} & {"failure", "error", "skipped"}
+        outcome = (
+            {"failure": "FAILED", "error": "ERROR", "skipped": "SKIPPED"}[min(kinds)] if kinds else "PASSED"
+        )
+        if outcomes.get(name) not in (
+            "FAILED",
+            "ERROR",
+        ):  # a test that passes and fails in its teardown has two entries
+            outcomes[name] = outcome
+    return outcomes

@@ -21,10 +21,9 @@ import org.apache.kafka.common.utils.Exit;
  *
  * A line on stdin is one command: NUMBER SECONDS CLASS STDIN [ARGUMENT ...], where STDIN and the arguments are '=' and
  * base64. Each is answered on stdout, in the order in which they end, by: NUMBER EXIT_CODE =OUT =ERR. Commands run at
- * the same time. A tool thinks that it is alone: its classes are loaded anew (some keep static state), its standard
- * streams are its own, and its exit unwinds its thread (what it prints on the way is not kept); its shutdown hooks run
- * then. EXIT_CODE is "late" where it did not
- * end in SECONDS.
+ * the same time. Each tool runs as if it were alone: its classes are loaded again (some keep static state), its standard
+ * streams are its own, and its exit unwinds its thread (what it prints meanwhile is dropped); its shutdown hooks run
+ * then. EXIT_CODE is "late" if it did not end in SECONDS.
  */
 public final class Toolbox {
     private static final InheritableThreadLocal<Run> CURRENT = new InheritableThreadLocal<>();
@@ -35,7 +34,7 @@ public final class Toolbox {
         Left() { super("exit", null, false, false); }
     }
 
-    /** One command under way: its streams, its exit code, its hooks. */
+    /** One command in progress: its streams, its exit code, its hooks. */
     private static final class Run {
         final ByteArrayOutputStream out = new ByteArrayOutputStream(), err = new ByteArrayOutputStream();
         final List<Runnable> hooks = new ArrayList<>();
@@ -72,7 +71,7 @@ public final class Toolbox {
         @Override public int available() throws IOException { return CURRENT.get().in.available(); }
     }
 
-    /** The tools' own classes anew, everything they use from the class path as it is. */
+    /** Loads the tools' own classes again, and takes everything that they use from the class path. */
     private static final class Anew extends URLClassLoader {
         private static final URL[] JARS = Arrays.stream(System.getProperty("java.class.path").split(":"))
             .filter(path -> path.contains("kafka-tools") || path.contains("/kafka_")).map(Anew::url).toArray(URL[]::new);

@@ -1,7 +1,7 @@
-"""Two brokers that the same tools are run on: `both.same("topics", "--list")` fails where they differ.
+"""Two brokers on which the same tools are run: `both.same("topics", "--list")` fails if their outputs differ.
 
-Owns: which words of an output are a broker's own. What a test changes, it changes through `same` or through
-`both.each`, so that the two brokers stay alike.
+Owns: which words of an output are a broker's own. A test makes its changes through `same` or through `both.each`, so
+that the two brokers stay alike.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from compat_tests.tools import meant
 from compat_tests.tools.said import Said, said
 from compat_tests.tools.toolbox import ANSWER_SECONDS, SECONDS, Printed, Toolbox
 
-# What only reads is asked of Kafka again for a while where it does not say what it should.
+# If a tool that only reads does not show the expected output for Kafka, it is run again for a while.
 READS = frozenset({"--describe", "--list", "describe"})
 LAG_SECONDS = 3
 BOOTSTRAP_FIRST = frozenset({"features", "metadata-quorum"})  # before the word that says what to do
@@ -31,7 +31,7 @@ class Side(NamedTuple):
     name: str
     bootstrap: str
     data: str
-    lags: bool  # its broker sees a moment later what its controller did
+    lags: bool  # Kafka's broker applies its controller's changes a moment later
 
     @property
     def own(self) -> dict[str, str]:
@@ -71,13 +71,13 @@ class Both:
         return name
 
     def produce(self, topic: str, *values: str) -> None:
-        """Records whose keys are their values, so that each broker has them in the same partitions."""
+        """Records whose keys equal their values, so that each broker has them in the same partitions."""
         keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
         lines = "".join(f"{value}:{value}\n" for value in values)
         self.same("console-producer", "--topic", topic, *keyed, stdin=lines)
 
     def raw(self, tool: str, *arguments: Argument, stdin: str = "", seconds: int = SECONDS) -> list[Printed]:
-        """What the tool prints on our broker and on Kafka, each given its own --bootstrap-server, at the same time."""
+        """The tool's output for our broker and for Kafka, each with its own --bootstrap-server, at the same time."""
         futures = [
             self.toolbox.start(tool, *self._arguments(tool, side, arguments), stdin=stdin, seconds=seconds)
             for side in self.sides
@@ -95,11 +95,11 @@ class Both:
         rewrite: Callable[[str], str | None] | None = None,
         seconds: int = SECONDS,
     ) -> Said:
-        """Runs the tool on both; gives what it said of Kafka.
+        """Run the tool on both; returns its output for Kafka.
 
-        `exits` and `has` are what it must do and print (somewhere) there: a test that is right about Kafka.
-        `ordered`: the order of lines means something. `rewrite` takes a line's fields that cannot be equal
-        (speeds, times) out of it, or the line (None).
+        `exits` and `has` are the exit code and a part of the output that Kafka must give, which shows that the test is
+        right. `ordered`: the order of lines matters. `rewrite` removes from a line the fields that cannot be equal
+        (speeds, times), or the whole line (None).
         """
         asked = f"{tool} {' '.join(a if isinstance(a, str) else '...' for a in arguments)}"
 
@@ -146,7 +146,7 @@ def wrong(asked: str, ours: Said, theirs: Said, exits: int | None, has: str) -> 
 
 
 def differences(ours: Said, theirs: Said) -> str:
-    """A diff of the two, without the lines that only Kafka may have (meant.LATER); empty where they are alike."""
+    """A diff of the two, without lines that only Kafka may have (meant.LATER); empty if they are alike."""
     found = [] if ours.code == theirs.code else [f"exit code: ours {ours.code}, Kafka's {theirs.code}"]
     for name, mine, other in (("out", ours.out, theirs.out), ("err", ours.err, theirs.err)):
         other = [line for line in other if line in mine or not meant.is_later(line)]

@@ -24,7 +24,7 @@ def kafka() -> Iterator[Side]:
 
 @contextmanager
 def pykafkad() -> Iterator[Side]:
-    """With the very properties that the other one is started with: what --describe shows is comparable."""
+    """With the same properties as the other one, so that the outputs of --describe can be compared."""
     from pykafkad.testing import Broker
 
     reference = ReferenceKafka(config=CONFIG)
@@ -58,6 +58,6 @@ def both(toolbox: Toolbox) -> Iterator[Both]:
 
 @pytest.fixture(scope="module")
 def reference(toolbox: Toolbox) -> Iterator[Side]:
-    """A Kafka that only one module's tests change."""
+    """A Kafka that only the tests of one module change."""
     with kafka() as side:
         yield side

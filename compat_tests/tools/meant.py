@@ -1,7 +1,7 @@
 """The differences that are meant. Everything that is not here must be equal.
 
-OWN    what is each broker's own: patterns, and the word that stands for what they match
-LATER  what the tools show that belongs to a later issue: lines (patterns) that only Kafka may print
+OWN    what is each broker's own: patterns, and the word that replaces their matches LATER  output about features that
+pykafkad does not have yet: lines (patterns) that only Kafka may print
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OWN = [
 ]
 
 LATER = [
-    # share groups: their coordinator comes with them
+    # share groups, whose coordinator does not exist yet
     r"(Share\w*|AlterShareGroupOffsets|DeleteShareGroup\w*|DescribeShareGroupOffsets|\w+ShareGroupState\w*)\(\d+\): ",
     r"Streams\w*\(\d+\): ",
     # transactions

@@ -1,4 +1,4 @@
-"""Live members of a group, for the tools to show: librdkafka's consumers, one on each broker."""
+"""Live members of a group for the tools to show: librdkafka's consumers, one on each broker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ POLL_SECONDS = 0.05
 
 
 class Member:
-    """A consumer that polls in a thread of its own; `partitions` once it has been given some."""
+    """A consumer that polls in a thread of its own; `partitions` once it has been assigned some."""
 
     def __init__(self, side: Side, group: str, topics: list[str], protocol: str, **more: Any) -> None:
         config = {
@@ -48,7 +48,7 @@ class Member:
 
 
 class Members:
-    """`with Members(both, group, topics, "classic"):` the same member on both, holding partitions."""
+    """`with Members(both, group, topics, "classic"):` the same member on both, owning partitions."""
 
     def __init__(self, both: Both, group: str, topics: list[str], protocol: str, **more: Any) -> None:
         self._make = [(side, group, topics, protocol) for side in both.sides]

@@ -1,7 +1,7 @@
-"""What a tool printed on one broker, as lines of fields that can be compared with another broker's.
+"""A tool's output for one broker, as lines of fields that can be compared with another broker's.
 
-Tables are as wide as their widest cell, so a line is its words; a line of JSON is what it says, with sorted keys.
-What is each broker's own (its address, ids, directories, the time) becomes a word that says what it is.
+Tables are as wide as their widest cell, so a line is compared by its words, and a line of JSON by its content, with
+sorted keys. What is each broker's own (its address, ids, directories, the time) is replaced by a word for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from compat_tests.tools.meant import OWN
 from compat_tests.tools.toolbox import Printed
 
-STACK = re.compile(r"\s+(at |\.\.\. \d+ more)")  # where in the tool an error came up
+STACK = re.compile(r"\s+(at |\.\.\. \d+ more)")  # the place in the tool's code where an error occurred
 
 
 class Said(NamedTuple):
@@ -50,7 +50,7 @@ def json_in(line: str) -> Any:
 
 
 def canonical(value: Any) -> str | None:
-    """JSON with keys and lists in one order: the tools print both in the order of hash maps."""
+    """JSON with keys and lists in a fixed order: the tools print both in the order of hash maps."""
     return None if value is None else json.dumps(_sorted(value), sort_keys=True)
 
 

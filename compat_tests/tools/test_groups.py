@@ -1,4 +1,4 @@
-"""kafka-consumer-groups and kafka-groups: list, describe, delete, reset, of both group protocols."""
+"""kafka-consumer-groups and kafka-groups: list, describe, delete, reset, with both group protocols."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ def test_an_empty_group(both: Both, read: tuple[str, str]) -> None:
 
 
 def without_epochs(line: str) -> str:
-    """Kafka's coordinator hears of a new topic a moment later, and may count one epoch more."""
+    """Kafka's coordinator learns of a new topic a moment later, and may count one epoch more."""
     return re.sub(r"\b\d+ ((watched|static)-\d+:)", r"EPOCH \1", line)
 
 
 def without_group_epochs(line: str) -> str:
-    """How often it moved before the member had everything depends on when the brokers heard of what."""
+    """How often it changed before the member owned everything depends on when the brokers learned of the topics."""
     return re.sub(r"(Stable) \d+ \d+ (\d+)$", r"\1 EPOCH EPOCH \2", line.rstrip())
 
 

@@ -1,6 +1,6 @@
-"""`pykafkad open` of a copy of a Kafka's directory: stock tools print what they print on the Kafka it was copied from.
+"""`pykafkad open` of a copy of a Kafka's directory: stock tools print the same as for the Kafka it was copied from.
 
-Also after more records and commits than the copy has: what is opened stays as it was copied.
+Also after that Kafka got more records and commits: what is opened stays as it was copied.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ SHOWN = [
 
 
 class Copy:
-    """A Kafka, and the broker that shows a copy of its directory."""
+    """A Kafka, and a broker that serves a copy of its directory."""
 
     def __init__(self, toolbox: Toolbox, kafka: Side, bootstrap: str, data: Path) -> None:
         self.opened = Both(toolbox, Side("opened", bootstrap, str(data), lags=False), kafka)
@@ -101,7 +101,7 @@ def test_topics_have_their_ids(copy: Copy) -> None:
 
 
 def test_a_group_goes_on_where_it_was(copy: Copy) -> None:
-    """On both: the records that it had not read yet, which then are read in the copy too, and there alone."""
+    """On both: the records that it had not read yet are also read from the copy."""
     arguments = ["--topic", "spread", "--group", "readers", "--timeout-ms", "6000"]
     ours, theirs = copy.opened.raw("console-consumer", *arguments)
     assert sorted(ours.out.splitlines()) == sorted(theirs.out.splitlines())
@@ -121,7 +121,7 @@ def test_what_would_change_it_is_refused_in_words(copy: Copy) -> None:
 
 
 def test_dump_log_reads_the_copy(copy: Copy) -> None:
-    """It needs no broker; what it reads was not touched."""
+    """It needs no broker, and reads files that nobody has changed."""
     files = [str(path) for path in sorted((copy.data / "spread-1").glob("*.log"))]
     arguments = ["--files", ",".join(files), "--print-data-log"]
     printed = copy.opened.toolbox.run("dump-log", *arguments)

@@ -1,8 +1,8 @@
 """`pykafkad TOOL` and Kafka's tool of the same purpose, with the same arguments, on one Apache Kafka broker.
 
-What they print on standard output is compared byte by byte, in order, and so are the exit codes; of standard error
-the first line, which is the sentence for the user. What changes the broker is done twice, by each tool on names of
-its own (NAME in the arguments; both names are equally long, so that columns are as wide).
+Their standard outputs are compared byte by byte, in order, and so are the exit codes; of standard error only the first
+line, which is the message for the user. Changes of the broker are made twice, by each tool with its own names (NAME in
+the arguments; both names are equally long, so that columns are as wide).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ NAME = "NAME"
 
 
 class Twins:
-    """`same()` fails where the two differ."""
+    """`same()` fails if the two differ."""
 
     def __init__(self, toolbox: Toolbox, bootstrap: str) -> None:
         self.toolbox = toolbox
@@ -46,7 +46,7 @@ class Twins:
     def same(
         self, tool: str, *arguments: str, stdin: str = "", stock: str = "", first_error: bool = True
     ) -> Printed:
-        """Run both; what they print. NAME stands for a name of each tool's own."""
+        """Run both and compare; returns their output. NAME stands for a name of each tool's own."""
         theirs = self.theirs(stock or STOCK[tool], *arguments, stdin=stdin)
         ours = self.ours(tool, *arguments, stdin=stdin)
         asked = f"{tool} {' '.join(arguments)}"
@@ -80,7 +80,7 @@ def cleaned(printed: Printed) -> Printed:
 
 
 def sentence(err: str) -> str:
-    """The first line that is for the user; Java's log lines and traces are not."""
+    """The first line for the user; Java's log lines and traces are skipped."""
     for line in err.splitlines():
         said = line.removeprefix('Exception in thread "main" ')
         if said.strip() and not said.startswith(("[", "\tat ", "Caused by:", "WARN ")):
@@ -385,7 +385,7 @@ PRODUCED = [
 
 
 def test_produce(twins: Twins) -> None:
-    """Each leaves the same records, in batches of the same codec and kind."""
+    """Both write the same records, in batches of the same codec and kind."""
     name = f"made-{uuid.uuid4().hex[:6]}-{NAME}"
     twins.same("topics", "--create", "--topic", name)
     for arguments, stdin in PRODUCED:
@@ -419,7 +419,7 @@ def test_live_members_are_described_alike(twins: Twins) -> None:
 
 
 def wait_for_members(twins: Twins, group: str, count: int) -> None:
-    """Until that many members have partitions."""
+    """Wait until that many members own partitions."""
     deadline = time.monotonic() + 20
     while time.monotonic() < deadline:
         shown = twins.ours("groups", "--describe", "--group", group, "--members").out.splitlines()
@@ -430,7 +430,7 @@ def wait_for_members(twins: Twins, group: str, count: int) -> None:
     pytest.fail(f"{group} did not settle")
 
 
-# -- files and figures
+# -- files and measurements
 
 
 def test_dump_log(twins: Twins, reference: Side) -> None:
@@ -463,7 +463,7 @@ def shape(line: str) -> str:
 
 
 def test_perf(twins: Twins) -> None:
-    """Measured: only the words between the numbers can be the same."""
+    """Measurements: only the words between the numbers can be the same."""
     name = f"perf-{NAME}"
     twins.same("topics", "--create", "--topic", name, "--partitions", "2")
     how = ["--topic", name, "--num-records", "3000", "--record-size", "100", "--throughput", "-1"]

@@ -18,7 +18,7 @@ from compat_tests import needs, reference
 
 SOURCE = Path(__file__).with_name("Toolbox.java")
 SECONDS = 60
-ANSWER_SECONDS = 30  # after a tool's own time is up
+ANSWER_SECONDS = 30  # after the tool's own timeout
 STOP_SECONDS = 10
 
 _TOOLS = "org.apache.kafka.tools."
@@ -48,12 +48,12 @@ CLASSES = {
     "verifiable-consumer": _TOOLS + "VerifiableConsumer",
     "verifiable-producer": _TOOLS + "VerifiableProducer",
 }
-# These register shutdown hooks with the JVM itself, and say half of what they say in them.
+# These register shutdown hooks with the JVM itself, and print half of their output in them.
 IN_A_JVM_OF_ITS_OWN = frozenset({"verifiable-producer"})
 
 
 class Printed(NamedTuple):
-    """What one run gave; `code` is None where it did not end in its time."""
+    """The output of one run; `code` is None if it did not end in time."""
 
     code: int | None
     out: str
@@ -81,7 +81,7 @@ def run_alone(tool: str, arguments: tuple[str, ...], stdin: str, seconds: int) -
 
 
 class Toolbox:
-    """`start()` gives the future of a run; `run()` waits for it."""
+    """`start()` returns the future of a run; `run()` waits for it."""
 
     def __init__(self) -> None:
         needs.program("java")

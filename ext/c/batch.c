@@ -1,6 +1,8 @@
 /* See batch.h. */
 #include "batch.h"
 
+#include <string.h>
+
 #include "crc32c.h"
 
 int batch_next(const uint8_t *data, size_t size, int32_t *batch_size, int8_t *magic) {
@@ -30,19 +32,7 @@ void batch_read_header(const uint8_t *data, int32_t size, batch_header *header) 
     memcpy(padded, data, (size_t)size);
     at = padded;
   }
-  header->size = size;
-  header->base_offset = (int64_t)load_64(at);
-  header->leader_epoch = (int32_t)load_32(at + 12);
-  header->magic = (int8_t)at[MAGIC_AT];
-  header->crc = load_32(at + CRC_AT);
-  header->attributes = (int16_t)load_16(at + ATTRIBUTES_AT);
-  header->last_offset_delta = (int32_t)load_32(at + 23);
-  header->base_timestamp = (int64_t)load_64(at + 27);
-  header->max_timestamp = (int64_t)load_64(at + 35);
-  header->producer_id = (int64_t)load_64(at + 43);
-  header->producer_epoch = (int16_t)load_16(at + 51);
-  header->base_sequence = (int32_t)load_32(at + 53);
-  header->count = (int32_t)load_32(at + 57);
+  batch_read_whole_header(at, size, header);
 }
 
 static uint32_t compute_crc(const uint8_t *data, int32_t size) {

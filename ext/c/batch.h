@@ -13,14 +13,20 @@
  *                                       61  records, compressed as a whole
  *
  * attributes: bits 0-2 codec, 3 log append time, 4 transactional, 5 control, 6 delete horizon (in base
- * timestamp). Formats 0 and 1 share the first 17 bytes but for a CRC-32 at 12; they are only framed here.
+ * timestamp). Formats 0 and 1, single messages or a compressed set of them, share the first 17 bytes but for
+ * what is at 12:
+ *
+ *    0  int64   offset of the last message inside
+ *   12  uint32  crc32 of everything from byte 16
+ *   17  int8    attributes             18  int64  timestamp (1)
  */
 #ifndef PYKAFKAD_BATCH_H
 #define PYKAFKAD_BATCH_H
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+
+#include "big_endian.h"
 
 #define LOG_OVERHEAD 12
 #define LEGACY_OVERHEAD                                                                                      \
@@ -77,35 +83,56 @@ typedef struct {
   int8_t magic;
 } batch_header;
 
-static inline uint16_t load_16(const uint8_t *at) { return (uint16_t)(at[0] << 8 | at[1]); }
-
-static inline uint32_t load_32(const uint8_t *at) {
-  return (uint32_t)at[0] << 24 | (uint32_t)at[1] << 16 | (uint32_t)at[2] << 8 | (uint32_t)at[3];
-}
-
-static inline uint64_t load_64(const uint8_t *at) { return (uint64_t)load_32(at) << 32 | load_32(at + 4); }
-
-static inline void store_16(uint8_t *at, uint16_t value) {
-  at[0] = (uint8_t)(value >> 8);
-  at[1] = (uint8_t)value;
-}
-
-static inline void store_32(uint8_t *at, uint32_t value) {
-  store_16(at, (uint16_t)(value >> 16));
-  store_16(at + 2, (uint16_t)value);
-}
-
-static inline void store_64(uint8_t *at, uint64_t value) {
-  store_32(at, (uint32_t)(value >> 32));
-  store_32(at + 4, (uint32_t)value);
+/* Of any header, as Java's longs: a client may send any base offset. */
+static inline int64_t batch_last_offset(const batch_header *header) {
+  return (int64_t)((uint64_t)header->base_offset + (uint64_t)(int64_t)header->last_offset_delta);
 }
 
 /* Frames the batch at `data`: BATCH_OK and its size, BATCH_END when it is not whole, or what is wrong with
  * it. */
 int batch_next(const uint8_t *data, size_t size, int32_t *batch_size, int8_t *magic);
 
-/* Reads the header of a framed batch of format 2. Fields beyond the batch's end (a cut header) read as zero.
+static inline void batch_read_format_2(const uint8_t *at, batch_header *header) {
+  header->leader_epoch = (int32_t)load_32(at + 12);
+  header->crc = load_32(at + CRC_AT);
+  header->attributes = (int16_t)load_16(at + ATTRIBUTES_AT);
+  header->last_offset_delta = (int32_t)load_32(at + 23);
+  header->base_timestamp = (int64_t)load_64(at + 27);
+  header->max_timestamp = (int64_t)load_64(at + 35);
+  header->producer_id = (int64_t)load_64(at + 43);
+  header->producer_epoch = (int16_t)load_16(at + 51);
+  header->base_sequence = (int32_t)load_32(at + 53);
+  header->count = (int32_t)load_32(at + 57);
+}
+
+static inline void batch_read_old_format(const uint8_t *at, batch_header *header) {
+  int is_timed = header->magic == 1;
+  header->leader_epoch = -1;
+  header->crc = load_32(at + 12);
+  header->attributes = at[17] & (is_timed ? CODEC_MASK | APPEND_TIME_FLAG : CODEC_MASK);
+  header->last_offset_delta = 0;
+  header->base_timestamp = NO_TIMESTAMP;
+  header->max_timestamp = is_timed ? (int64_t)load_64(at + 18) : NO_TIMESTAMP;
+  header->producer_id = -1;
+  header->producer_epoch = -1;
+  header->base_sequence = -1;
+  header->count = -1;
+}
+
+/* Reads the header of a framed batch whose first BATCH_OVERHEAD bytes are there; what formats 0 and 1 do not
+ * have is -1, their count of records too.
  */
+static inline void batch_read_whole_header(const uint8_t *at, int32_t size, batch_header *header) {
+  header->size = size;
+  header->base_offset = (int64_t)load_64(at);
+  header->magic = (int8_t)at[MAGIC_AT];
+  if (header->magic == 2)
+    batch_read_format_2(at, header);
+  else
+    batch_read_old_format(at, header);
+}
+
+/* The same of any framed batch: fields beyond its end (a cut header) read as zero. */
 void batch_read_header(const uint8_t *data, int32_t size, batch_header *header);
 
 /* Is the batch as long as its header, and does its CRC fit? */

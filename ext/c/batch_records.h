@@ -17,6 +17,7 @@
 enum records_status {
   RECORDS_OK = 0,
   RECORDS_NEED_MORE = BATCH_STATUS_LAST, /* a record goes on beyond these bytes */
+  RECORDS_PAUSED,                        /* more of these bytes are to be looked at */
   RECORDS_INVALID,                       /* structure */
   RECORDS_PREMATURE_END,                 /* fewer records than the count says */
   RECORDS_REMAINING,                     /* bytes after the last record */
@@ -68,6 +69,7 @@ typedef struct {
 } record_tally;
 
 void tally_begin(record_tally *tally, const batch_header *header);
+int tally_status(const record_tally *tally);
 void tally_free(record_tally *tally);
 
 /* One record, as pointers into the bytes it was read from. */
@@ -99,23 +101,39 @@ const uint8_t *record_read_header(const uint8_t *at, const uint8_t *end, header_
  * one. */
 int record_failure(int status, const uint8_t *at, const uint8_t *end, int compressed);
 
-/* Checks `count` records that fill data..end. */
-int records_walk(const uint8_t *data, const uint8_t *end, int32_t count, const record_rules *rules,
-                 record_tally *tally);
+/* Notes the record as the next one, and what rules it breaks. */
+void record_check(const record_view *record, const record_rules *rules, record_tally *tally);
 
+/* Checks `count` records that fill *at..end, from *at on until one ends at `pause` or behind it:
+ * RECORDS_PAUSED, and *at is where the next one starts. */
+int records_walk(const uint8_t **at, const uint8_t *end, const uint8_t *pause, int32_t count,
+                 const record_rules *rules, record_tally *tally);
+
+/* `strict`: a record's size has to be what its fields take. As Kafka reads such a record whole before it
+ * looks at it, one that is wrong is told when its last byte has come. */
 typedef struct {
   int32_t count;
   int state;
   int shift;
+  int strict;
+  int odd; /* a number or a null of a key, value or header was not written in the shortest way */
   uint64_t varint;
   int64_t skip;
+  int64_t left; /* strict: bytes of this record still to come */
   record_view record;
 } record_stream;
 
-void record_stream_begin(record_stream *stream, int32_t count);
+void record_stream_begin(record_stream *stream, int32_t count, int strict);
+/* The next record, of which only times, offset and sizes are to be had; *at is moved. RECORDS_NEED_MORE: it
+ * goes on. */
+int record_stream_next(record_stream *stream, const uint8_t **at, const uint8_t *end, record_view *record);
 int record_stream_feed(record_stream *stream, const uint8_t *data, size_t size, const record_rules *rules,
                        record_tally *tally);
 int record_stream_end(const record_stream *stream, const record_tally *tally);
+/* One field further. 1: a record has come to its end, 0: it has not, -1: it is wrong. */
+int record_stream_step(record_stream *stream, const uint8_t **at, const uint8_t *end);
+/* A record's key is what comes next. */
+int record_stream_at_key(const record_stream *stream);
 
 /* Bytes that grow. A failed growth is remembered and everything after it ignored. */
 typedef struct {
@@ -131,18 +149,22 @@ void sink_bytes(byte_sink *sink, const uint8_t *data, size_t size);
 void sink_varlong(byte_sink *sink, int64_t value);
 void sink_nullable(byte_sink *sink, const uint8_t *data, int32_t size);
 
-/* A record's bytes are its size and then its body: write the body from `start`, then close it. */
+/* A record's bytes are its size and then its body: write the body from `start`, then close it; `more` bytes
+ * of the body are still to come. */
 void sink_record_head(byte_sink *sink, int64_t timestamp_delta, int32_t offset_delta);
-void sink_close_record(byte_sink *sink, size_t start);
+void sink_close_record(byte_sink *sink, size_t start, size_t more);
 
 /* Reads whole records from data..end, checks them, and writes them to `sink` with offsets 0, 1, 2... and
  * timestamps from the first one's. `used` says how far it came: RECORDS_NEED_MORE leaves the started record
- * to the caller. */
+ * to the caller, unless it is long, so nobody has to keep more than that. */
 typedef struct {
   int32_t count;
   int compressed;
   int negative_timestamp;
+  int is_passing; /* a long record's bytes are passed on as they come */
+  int in_tail;    /* and what comes next of it is its key, or lies behind that */
   int64_t base_timestamp;
+  record_stream stream;
 } record_rewriter;
 
 int record_rewriter_feed(record_rewriter *rewriter, const uint8_t *data, size_t size,

@@ -63,10 +63,10 @@ void sink_record_head(byte_sink *sink, int64_t timestamp_delta, int32_t offset_d
   sink_varlong(sink, offset_delta);
 }
 
-void sink_close_record(byte_sink *sink, size_t start) {
+void sink_close_record(byte_sink *sink, size_t start, size_t more) {
   uint8_t prefix[LONGEST];
   size_t body = sink->size - start;
-  size_t prefix_size = put_varlong(prefix, (int64_t)body);
+  size_t prefix_size = put_varlong(prefix, (int64_t)(body + more));
   if (!sink_reserve(sink, prefix_size))
     return;
   memmove(sink->data + start + prefix_size, sink->data + start, body);

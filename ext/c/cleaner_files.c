@@ -137,12 +137,14 @@ static int accept(cleaner_source *source, int32_t size) {
   batch_read_header(source->batch, size, header);
   if (header->magic < 2) {
     source->last_offset = header->base_offset;
-    return header->base_offset < 0 ? corrupt(source, "a negative offset") : CLEANER_OK;
+    return header->base_offset < 0 || header->base_offset > OFFSET_MAX
+               ? corrupt(source, "an offset no batch can have")
+               : CLEANER_OK;
   }
   if (!batch_crc_fits(source->batch, size))
     return corrupt(source, "a checksum that does not match");
   if (header->base_offset < 0 || header->last_offset_delta < 0 ||
-      header->base_offset > INT64_MAX - 1 - header->last_offset_delta)
+      header->base_offset > OFFSET_MAX - header->last_offset_delta)
     return corrupt(source, "offsets no batch can have");
   if ((header->attributes & CODEC_MASK) >= CODEC_COUNT)
     return corrupt(source, "a codec that does not exist");

@@ -167,6 +167,10 @@ static int select_records(filter_pass *filter, int *tombstone) {
   return status;
 }
 
+int filter_ends(const filter_pass *filter) {
+  return filter->delete_retention_ms <= INT64_MAX - filter->now_ms;
+}
+
 static int filter_records(filter_pass *filter) {
   batch_verdict *verdict = &filter->verdict;
   int tombstone = 0;
@@ -181,7 +185,7 @@ static int filter_records(filter_pass *filter) {
   if (!verdict->kept)
     return verdict->retention == RETENTION_RETAIN_EMPTY ? build_empty(filter) : CLEANER_OK;
   int sets_horizon = (tombstone || verdict->marker_of_empty) &&
-                     !(filter->pass.source.header.attributes & DELETE_HORIZON_FLAG);
+                     !(filter->pass.source.header.attributes & DELETE_HORIZON_FLAG) && filter_ends(filter);
   if (sets_horizon)
     verdict->horizon = filter->now_ms + filter->delete_retention_ms;
   return verdict->kept == verdict->seen && !sets_horizon ? build_copy(filter) : build_anew(filter);

@@ -80,6 +80,9 @@ int filter_packed(filter_pass *filter, const uint8_t *data, size_t size);
 void filter_begin_old(filter_pass *filter);
 int filter_keeps_old(filter_pass *filter, int64_t offset, const uint8_t *key, int32_t key_size, int has_value,
                      int keep_deletes);
+/* Whether tombstones have an end: now and delete.retention.ms are a time, and not beyond all. */
+int filter_ends(const filter_pass *filter);
+
 int filter_build_old(filter_pass *filter, int64_t base_offset, int64_t base_timestamp, int append_time,
                      int codec);
 int filter_end_old(filter_pass *filter);

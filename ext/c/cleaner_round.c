@@ -28,7 +28,8 @@ static int64_t take(cleaner_throttle *throttle, int64_t size, int64_t now_ns, ui
   pthread_mutex_lock(&throttle->lock);
   *generation = throttle->generation;
   if (isfinite(throttle->bytes_per_second)) {
-    double cost = (double)size * NS_PER_SECOND / throttle->bytes_per_second;
+    double rate = throttle->bytes_per_second; /* of less than nothing Kafka does not wait either */
+    double cost = size > 0 && rate >= 0 ? (double)size * NS_PER_SECOND / rate : 0;
     int64_t due = throttle->paid_until_ns > now_ns ? throttle->paid_until_ns : now_ns;
     throttle->paid_until_ns = due + (int64_t)(cost < LONGEST_NS ? cost : LONGEST_NS);
     wait = due - now_ns;

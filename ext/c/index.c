@@ -6,25 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "big_endian.h"
+
 #define PAGE_BYTES 4096u
-
-static uint32_t load32(const uint8_t *p) {
-  return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | (uint32_t)p[3];
-}
-
-static int64_t load64(const uint8_t *p) { return (int64_t)((uint64_t)load32(p) << 32 | load32(p + 4)); }
-
-static void store32(uint8_t *p, uint32_t value) {
-  p[0] = (uint8_t)(value >> 24);
-  p[1] = (uint8_t)(value >> 16);
-  p[2] = (uint8_t)(value >> 8);
-  p[3] = (uint8_t)value;
-}
-
-static void store64(uint8_t *p, uint64_t value) {
-  store32(p, (uint32_t)(value >> 32));
-  store32(p + 4, (uint32_t)value);
-}
 
 static int fail_with(int fd) {
   int error = errno;
@@ -110,35 +94,35 @@ int index_close(index_map *index, const char *path, int trim) {
 
 void index_put_offset(index_map *index, uint32_t relative_offset, uint32_t position) {
   uint8_t *entry = index->map + (size_t)index->count * 8;
-  store32(entry, relative_offset);
-  store32(entry + 4, position);
+  store_32(entry, relative_offset);
+  store_32(entry + 4, position);
   index->count++;
 }
 
 void index_put_time(index_map *index, int64_t timestamp, uint32_t relative_offset) {
   uint8_t *entry = index->map + (size_t)index->count * 12;
-  store64(entry, (uint64_t)timestamp);
-  store32(entry + 8, relative_offset);
+  store_64(entry, (uint64_t)timestamp);
+  store_32(entry + 8, relative_offset);
   index->count++;
 }
 
 void index_get_offset(const index_map *index, uint32_t slot, uint32_t *relative_offset, uint32_t *position) {
   const uint8_t *entry = index->map + (size_t)slot * 8;
-  *relative_offset = load32(entry);
-  *position = load32(entry + 4);
+  *relative_offset = load_32(entry);
+  *position = load_32(entry + 4);
 }
 
 void index_get_time(const index_map *index, uint32_t slot, int64_t *timestamp, uint32_t *relative_offset) {
   const uint8_t *entry = index->map + (size_t)slot * 12;
-  *timestamp = load64(entry);
-  *relative_offset = load32(entry + 8);
+  *timestamp = (int64_t)load_64(entry);
+  *relative_offset = load_32(entry + 8);
 }
 
 int64_t index_floor_offset(const index_map *index, int64_t relative_offset) {
   int64_t low = 0, high = index->count;
   while (low < high) {
     int64_t middle = (low + high) / 2;
-    if ((int64_t)load32(index->map + (size_t)middle * 8) <= relative_offset)
+    if ((int64_t)load_32(index->map + (size_t)middle * 8) <= relative_offset)
       low = middle + 1;
     else
       high = middle;
@@ -150,7 +134,7 @@ int64_t index_floor_time(const index_map *index, int64_t timestamp) {
   int64_t low = 0, high = index->count;
   while (low < high) {
     int64_t middle = (low + high) / 2;
-    if (load64(index->map + (size_t)middle * 12) <= timestamp)
+    if ((int64_t)load_64(index->map + (size_t)middle * 12) <= timestamp)
       low = middle + 1;
     else
       high = middle;

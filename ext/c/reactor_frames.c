@@ -5,67 +5,131 @@
 #include <stdlib.h>
 #include <string.h>
 
-static uint32_t big_endian_32(const uint8_t *bytes) {
-  return (uint32_t)bytes[0] << 24 | (uint32_t)bytes[1] << 16 | (uint32_t)bytes[2] << 8 | bytes[3];
-}
+#include "big_endian.h"
 
-enum frame_status frame_next(const uint8_t *bytes, size_t size, uint32_t max_frame_bytes, uint32_t *length) {
-  if (size < FRAME_HEAD_BYTES)
-    return FRAME_PARTIAL;
-  *length = big_endian_32(bytes);
-  if (*length > INT32_MAX)
-    return FRAME_NEGATIVE;
-  if (*length > max_frame_bytes)
-    return FRAME_TOO_LARGE;
-  return size - FRAME_HEAD_BYTES < *length ? FRAME_PARTIAL : FRAME_WHOLE;
-}
-
-const char *frame_guess(uint32_t head) {
+/* What a peer that speaks no Kafka may be speaking, from the four bytes where a length should be. */
+static const char *guess(uint32_t head) {
   static const char methods[][5] = {"GET ", "POST", "HEAD", "PUT ", "DELE",
                                     "OPTI", "CONN", "PATC", "TRAC", "PRI "};
   for (size_t i = 0; i < sizeof methods / sizeof methods[0]; i++)
-    if (big_endian_32((const uint8_t *)methods[i]) == head)
-      return "an HTTP request";
-  return head >> 16 == 0x1603 ? "a TLS handshake" : NULL;
+    if (load_32((const uint8_t *)methods[i]) == head)
+      return "an HTTP request on a port that speaks the Kafka protocol in plain text";
+  return head >> 16 == 0x1603 ? "a TLS handshake on a port that speaks the Kafka protocol in plain text"
+                              : NULL;
 }
 
-int inbox_keep(struct inbox *inbox, const uint8_t *bytes, uint32_t size) {
-  uint32_t wanted = size < FRAME_HEAD_BYTES ? 0 : FRAME_HEAD_BYTES + big_endian_32(bytes);
-  uint32_t capacity = size;
-  if (wanted > RECEIVE_CHUNK_BYTES) { /* a large frame goes on in the inbox; a small one returns to a slab */
-    capacity = size < RECEIVE_CHUNK_BYTES / 2 ? RECEIVE_CHUNK_BYTES : 2 * size;
-    if (capacity > wanted)
-      capacity = wanted;
+static enum frame_status impossible(uint32_t length, struct frame_view *view) {
+  view->end = length;
+  view->why = guess(length);
+  return view->why ? FRAME_REFUSED : length > INT32_MAX ? FRAME_NEGATIVE : FRAME_TOO_LARGE;
+}
+
+static inline enum frame_status length_first(const uint8_t *bytes, size_t size, uint32_t max_frame_bytes,
+                                             struct frame_view *view) {
+  enum { HEAD_BYTES = 4 };
+  if (size < HEAD_BYTES) {
+    view->end = 0;
+    return FRAME_PARTIAL;
   }
-  inbox->bytes = malloc(capacity);
+  uint32_t length = load_32(bytes);
+  if (length > max_frame_bytes || length > INT32_MAX)
+    return impossible(length, view);
+  view->start = HEAD_BYTES;
+  view->end = HEAD_BYTES + length;
+  return size < view->end ? FRAME_PARTIAL : FRAME_WHOLE;
+}
+
+enum frame_status kafka_request(const uint8_t *bytes, size_t size, uint32_t max_frame_bytes,
+                                struct frame_view *view) {
+  enum { API_KEY_BYTES = 2 }; /* Produce is API key 0 */
+  enum frame_status status = length_first(bytes, size, max_frame_bytes, view);
+  if (status == FRAME_WHOLE)
+    view->appends =
+        view->end - view->start >= API_KEY_BYTES && bytes[view->start] == 0 && bytes[view->start + 1] == 0;
+  return status;
+}
+
+enum frame_status kafka_answer(const uint8_t *bytes, size_t size, uint32_t max_frame_bytes,
+                               struct frame_view *view) {
+  view->appends = false;
+  return length_first(bytes, size, max_frame_bytes, view);
+}
+
+int64_t frame_memory_used(const struct frame_memory *memory) {
+  return __atomic_load_n(&memory->used, __ATOMIC_RELAXED);
+}
+
+void frame_memory_give_back(struct frame_memory *memory, int64_t size) {
+  __atomic_fetch_sub(&memory->used, size, __ATOMIC_RELAXED);
+}
+
+static void account(struct inbox *inbox, int64_t more) {
+  if (inbox->memory && !inbox->favoured)
+    frame_memory_give_back(inbox->memory, -more);
+}
+
+int inbox_keep(struct inbox *inbox, const uint8_t *bytes, uint32_t size, uint32_t wanted) {
+  inbox->bytes = malloc(size);
   if (!inbox->bytes)
     return -1;
+  account(inbox, size);
   memcpy(inbox->bytes, bytes, size);
   inbox->have = size;
-  inbox->capacity = capacity;
+  inbox->capacity = size;
   inbox->wanted = wanted;
   return 0;
 }
 
 void inbox_clear(struct inbox *inbox) {
   free(inbox->bytes);
-  *inbox = (struct inbox){0};
+  account(inbox, -(int64_t)inbox->capacity);
+  *inbox = (struct inbox){.memory = inbox->memory};
 }
 
-/* Room behind what a large frame has so far: at most twice the bytes received, and never beyond the frame. */
-static uint32_t inbox_room(struct inbox *inbox) {
-  if (inbox->have == inbox->capacity) {
-    uint32_t capacity = inbox->wanted - inbox->have < inbox->have ? inbox->wanted : 2 * inbox->have;
-    uint8_t *bytes = realloc(inbox->bytes, capacity);
-    if (!bytes)
-      return 0;
-    inbox->bytes = bytes;
-    inbox->capacity = capacity;
+void inbox_favour(struct inbox *inbox) {
+  account(inbox, -(int64_t)inbox->capacity);
+  inbox->favoured = true;
+}
+
+uint8_t *inbox_take(struct inbox *inbox) {
+  uint8_t *bytes = inbox->bytes;
+  if (inbox->favoured) {
+    inbox->favoured = false;
+    account(inbox, inbox->have);
   }
-  return inbox->capacity - inbox->have;
+  *inbox = (struct inbox){.memory = inbox->memory};
+  return bytes;
 }
 
-static ssize_t read_once(read_function read, intptr_t source, uint8_t *room, size_t size,
+/* A chunk, then twice the bytes received, and never beyond the frame. */
+static uint32_t next_capacity(const struct inbox *inbox) {
+  uint32_t more = inbox->have > RECEIVE_CHUNK_BYTES ? inbox->have : RECEIVE_CHUNK_BYTES;
+  return inbox->wanted - inbox->have < more ? inbox->wanted : inbox->have + more;
+}
+
+bool inbox_has_room(const struct inbox *inbox) {
+  const struct frame_memory *memory = inbox->memory;
+  if (inbox->have < inbox->capacity || !memory || inbox->favoured)
+    return true;
+  int64_t used_by_others = frame_memory_used(memory) - inbox->capacity;
+  return next_capacity(inbox) <= (memory->most - used_by_others) / 2;
+}
+
+/* Makes room behind what a large frame has so far. */
+static bool inbox_grow(struct inbox *inbox) {
+  if (inbox->have < inbox->capacity)
+    return true;
+  uint32_t capacity = next_capacity(inbox);
+  uint8_t *bytes = realloc(inbox->bytes, capacity);
+  if (!bytes)
+    return false;
+  account(inbox, (int64_t)capacity - inbox->capacity);
+  inbox->bytes = bytes;
+  inbox->capacity = capacity;
+  return true;
+}
+
+static ssize_t read_once(read_function read, void *source, uint8_t *room, size_t size,
                          struct receipt *receipt) {
   ssize_t got;
   do
@@ -83,14 +147,18 @@ static ssize_t read_once(read_function read, intptr_t source, uint8_t *room, siz
   return got;
 }
 
-static void receive_large(struct inbox *inbox, read_function read, intptr_t source, struct receipt *receipt) {
+static void receive_large(struct inbox *inbox, read_function read, void *source, struct receipt *receipt) {
   while (receipt->received < RECEIVE_PASS_BYTES) {
-    uint32_t room = inbox_room(inbox);
-    if (!room) {
+    if (!inbox_has_room(inbox)) {
+      receipt->status = RECEIVED_NO_ROOM;
+      return;
+    }
+    if (!inbox_grow(inbox)) {
       receipt->status = RECEIVED_ERROR;
       receipt->error = ENOMEM;
       return;
     }
+    uint32_t room = inbox->capacity - inbox->have;
     ssize_t got = read_once(read, source, inbox->bytes + inbox->have, room, receipt);
     if (got <= 0)
       return;
@@ -116,7 +184,7 @@ static uint8_t *slab_room(struct slabs *slabs) {
   return slabs->bytes[*current] ? slabs->bytes[*current] + slabs->used[*current] : NULL;
 }
 
-static void receive_chunk(struct inbox *inbox, struct slabs *slabs, read_function read, intptr_t source,
+static void receive_chunk(struct inbox *inbox, struct slabs *slabs, read_function read, void *source,
                           struct receipt *receipt) {
   enum { CACHE_LINE_BYTES = 64 };
   uint8_t *room = slab_room(slabs);
@@ -141,7 +209,7 @@ static void receive_chunk(struct inbox *inbox, struct slabs *slabs, read_functio
   *used = (receipt->end + CACHE_LINE_BYTES - 1) / CACHE_LINE_BYTES * CACHE_LINE_BYTES;
 }
 
-void receive(struct inbox *inbox, struct slabs *slabs, read_function read, intptr_t source,
+void receive(struct inbox *inbox, struct slabs *slabs, read_function read, void *source,
              struct receipt *receipt) {
   *receipt = (struct receipt){.status = RECEIVED_NOTHING};
   if (inbox->wanted > RECEIVE_CHUNK_BYTES)

@@ -3,8 +3,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sendfile.h>
-#include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -106,7 +104,7 @@ static enum out_status read_range(const struct out_part *part, int64_t warm_to, 
   return got == part->left ? OUT_MORE : got < 0 ? OUT_FAILED : OUT_FILE_SHORT;
 }
 
-/* Whether sendfile would wait for a disk; a guess from a page here and there, as pages come and go in rows.
+/* Whether sending it would wait for a disk; a guess from a page here and there, as pages come and go in rows.
  */
 static bool is_cold(const struct out_part *part, int64_t size, int64_t warm_to, struct out_room *room) {
   int64_t end = part->offset + size;
@@ -197,15 +195,31 @@ static enum out_status send_gathered(struct peer *peer, struct out_room *room, i
     peer->error = errno;
     return status;
   }
-  int flags = MSG_NOSIGNAL | (gathered.more ? MSG_MORE : 0);
-  ssize_t sent;
-  if (gathered.count == 1) {
-    sent = send(peer->fd, gathered.vectors[0].iov_base, gathered.vectors[0].iov_len, flags);
-  } else {
-    struct msghdr message = {.msg_iov = gathered.vectors, .msg_iovlen = gathered.count};
-    sent = sendmsg(peer->fd, &message, flags);
-  }
+  ssize_t sent = peer->transport->send(peer, gathered.vectors, gathered.count, gathered.more);
   return sent_some(peer, sent, gathered.total, budget);
+}
+
+/* For transports that must see the bytes. */
+static ssize_t send_range_by_reading(struct peer *peer, const struct out_part *part, int64_t size,
+                                     struct out_room *room) {
+  int64_t sent = 0;
+  while (sent < size) {
+    size_t wanted = size - sent < GATHER_BYTES ? (size_t)(size - sent) : GATHER_BYTES;
+    ssize_t got;
+    do
+      got = pread(part->fd, room->bytes, wanted, part->offset + sent);
+    while (got < 0 && errno == EINTR);
+    if (got <= 0)
+      return sent ? sent : got; /* the next send meets it again, and says so */
+    struct iovec piece = {room->bytes, (size_t)got};
+    ssize_t taken = peer->transport->send(peer, &piece, 1, sent + got < part->left);
+    if (taken < 0)
+      return sent ? sent : taken;
+    sent += taken;
+    if (taken < got)
+      break;
+  }
+  return sent;
 }
 
 static enum out_status send_file(struct peer *peer, struct out_room *room, int64_t *budget) {
@@ -213,8 +227,9 @@ static enum out_status send_file(struct peer *peer, struct out_room *room, int64
   int64_t size = part->left < *budget ? part->left : *budget;
   if (is_cold(part, size, peer->warm_to, room))
     return OUT_COLD;
-  off_t offset = part->offset;
-  ssize_t sent = sendfile(peer->fd, part->fd, &offset, (size_t)size);
+  ssize_t sent = peer->transport->send_range
+                     ? peer->transport->send_range(peer, part->fd, part->offset, (size_t)size)
+                     : send_range_by_reading(peer, part, size, room);
   if (sent == 0)
     return OUT_FILE_SHORT;
   return sent_some(peer, sent, size, budget);

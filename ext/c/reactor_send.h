@@ -1,13 +1,14 @@
 /* What waits to leave on one socket, and the queue of sockets that have more to send than one pass allows.
  *
  * An answer is a row of parts: bytes in memory, or ranges of files. Bytes and small file ranges leave
- * gathered in one sendmsg; larger ranges by sendfile, first in first out over all sockets, with a budget of
- * bytes a pass, so that a reader of much never stands between a small request and its answer. Parts that left
- * are only counted here: their owners are Python's, and the caller lets them go. */
+ * gathered in one send; larger ranges by the transport's send_range, first in first out over all sockets,
+ * with a budget of bytes a pass, so that a reader of much never stands between a small request and its
+ * answer. Parts that left are only counted here: their owners are Python's, and the caller lets them go. */
 #ifndef PYKAFKAD_REACTOR_SEND_H
 #define PYKAFKAD_REACTOR_SEND_H
 
 #include "reactor_frames.h"
+#include "reactor_transport.h"
 
 #include <netinet/in.h>
 #include <stdbool.h>
@@ -52,6 +53,10 @@ struct peer {
   int fd; /* -1: closed */
   uint32_t interest;
   void *owner;
+  const struct transport *transport;
+  void *session;        /* the transport's, of this connection; NULL: it needs none, or it is closed */
+  uint32_t wants, bars; /* these three are the transport's to set: see reactor_transport.h */
+  bool ready;
   struct inbox inbox;
   struct out_queue out;
   enum out_status status;

@@ -1,4 +1,4 @@
-/* The few lines between the framing and where its bytes come from: a socket, or (in tests) memory. */
+/* The few lines about sockets, addresses and clocks, and the memory that (in tests) stands for a socket. */
 #ifndef PYKAFKAD_REACTOR_SOCKET_H
 #define PYKAFKAD_REACTOR_SOCKET_H
 
@@ -9,17 +9,13 @@
 #include <sys/socket.h>
 #include <time.h>
 
-static inline ssize_t read_socket(intptr_t source, void *room, size_t size) {
-  return recv((int)source, room, size, 0);
-}
-
 struct memory_source {
   const uint8_t *bytes;
   size_t left;
 };
 
-static inline ssize_t read_memory(intptr_t source, void *room, size_t size) {
-  struct memory_source *memory = (struct memory_source *)source;
+static inline ssize_t read_memory(void *source, void *room, size_t size) {
+  struct memory_source *memory = source;
   if (!memory->left) {
     errno = EAGAIN;
     return -1;
@@ -60,6 +56,13 @@ static inline int64_t monotonic_us(void) {
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return now.tv_sec * INT64_C(1000000) + now.tv_nsec / 1000;
+}
+
+/* What this thread has used of a core. A system call, unlike the clock above. */
+static inline int64_t thread_cpu_us(void) {
+  struct timespec used;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+  return used.tv_sec * INT64_C(1000000) + used.tv_nsec / 1000;
 }
 
 #endif

@@ -1,6 +1,7 @@
 #include "reactor_wait.h"
 #include "reactor_socket.h"
 
+#include <errno.h>
 #include <sched.h>
 
 static void gain(struct patience *patience) {
@@ -18,9 +19,17 @@ static bool hear_favourite(const struct patience *patience, struct epoll_event *
   struct peer *peer = patience->favourite;
   if (!peer || !peer->reading)
     return false;
-  receive(&peer->inbox, slabs, read_socket, peer->fd, receipt);
+  receive(&peer->inbox, slabs, peer->transport->receive, peer, receipt);
   *event = (struct epoll_event){.events = EPOLLIN, .data.ptr = peer};
   return receipt->status != RECEIVED_NOTHING;
+}
+
+void attend(struct peer *peer, struct receipt *receipt) {
+  *receipt = (struct receipt){.status = RECEIVED_ATTENDED};
+  if (peer->transport->attend(peer) < 0) {
+    receipt->status = RECEIVED_ERROR;
+    receipt->error = errno;
+  }
 }
 
 int wait_for_events(struct patience *patience, int epoll, struct epoll_event *events, int timeout_ms,

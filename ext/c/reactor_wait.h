@@ -36,4 +36,18 @@ struct patience {
 int wait_for_events(struct patience *patience, int epoll, struct epoll_event *events, int timeout_ms,
                     struct slabs *slabs, struct receipt *receipt);
 
+/* Has the transport use the event that it wanted. */
+void attend(struct peer *peer, struct receipt *receipt);
+
+/* What an event of a socket is good for: the transport has its share first. */
+static inline void serve_event(struct peer *peer, uint32_t events, struct slabs *slabs,
+                               struct receipt *receipt) {
+  if (peer->wants && events & (peer->wants | EPOLLERR | EPOLLHUP))
+    attend(peer, receipt);
+  else if (peer->reading && events & ~(uint32_t)EPOLLOUT)
+    receive(&peer->inbox, slabs, peer->transport->receive, peer, receipt);
+  else
+    *receipt = (struct receipt){.status = RECEIVED_NOTHING};
+}
+
 #endif

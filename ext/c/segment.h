@@ -1,22 +1,5 @@
 /* The bytes of one segment file: writing what is queued, finding a batch by offset, checking batches. Knows
  * no Python.
- *
- * A batch as all formats share it (magic 2 below; 0 and 1 are single messages or wrappers of compressed
- * ones):
- *
- *    0 int64 base offset        (0, 1: offset of the last message inside)
- *    8 int32 length             bytes that follow
- *   12 int32 leader epoch       (0, 1: crc32 of everything from byte 16)
- *   16 int8  magic
- *   17 uint32 crc32c of everything from byte 21      (0, 1: 17 int8 attributes; 1: 18 int64 timestamp)
- *   21 int16 attributes
- *   23 int32 last offset delta
- *   27 int64 base timestamp
- *   35 int64 max timestamp
- *   43 int64 producer id
- *   51 int16 producer epoch
- *   53 int32 base sequence
- *   57 int32 record count
  */
 #ifndef PYKAFKAD_SEGMENT_H
 #define PYKAFKAD_SEGMENT_H
@@ -25,22 +8,14 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-enum {
-  SEGMENT_LOG_OVERHEAD = 12,
-  SEGMENT_HEADER_V0 = 26, /* overhead, crc, magic, attributes, key length, value length */
-  SEGMENT_HEADER_V1 = 34,
-  SEGMENT_HEADER_V2 = 61,
-  SEGMENT_SCAN_WINDOW = 4096,
-};
+#include "batch.h"
 
-typedef struct {
-  int64_t base_offset, last_offset, max_timestamp, producer_id;
-  int64_t size; /* of the whole batch in the file */
-  int32_t leader_epoch, base_sequence, last_offset_delta, count;
-  uint32_t crc;
-  int16_t attributes, producer_epoch;
-  int8_t magic;
-} segment_batch;
+/* No batch of a log has a larger offset: so what is added to one (an index entry, a record's distance, one)
+ * still fits, and nobody has to ask. storage/files.py has it too.
+ */
+#define OFFSET_MAX (INT64_MAX - ((int64_t)1 << 32))
+
+enum { SEGMENT_SCAN_WINDOW = 4096 };
 
 /* What a look at a batch can say. */
 enum {
@@ -51,8 +26,41 @@ enum {
   SEGMENT_ERRNO = 4,   /* a system call failed; errno says why */
 };
 
-/* Reads a header out of `available` bytes at p, of a batch that has `left` bytes of file from its start. */
-int segment_parse(const uint8_t *p, size_t available, int64_t left, segment_batch *batch);
+/* The least size of a batch, by its magic. */
+static const int32_t segment_least_sizes[] = {
+    26, /* overhead, crc, magic, attributes, key length, value length */
+    34, /* and a timestamp */
+    BATCH_OVERHEAD,
+};
+
+/* Frames a batch and reads its header out of `available` bytes at p; it has `left` bytes of file from its
+ * start.
+ */
+static inline int segment_parse(const uint8_t *p, size_t available, int64_t left, batch_header *batch) {
+  if (left == 0)
+    return SEGMENT_END;
+  if (available < UP_TO_MAGIC)
+    return SEGMENT_TORN;
+  int64_t base_offset = (int64_t)load_64(p);
+  int32_t length = (int32_t)load_32(p + 8);
+  int8_t magic = (int8_t)p[MAGIC_AT];
+  if (magic < 0 || magic > 2 || base_offset < 0 || base_offset > OFFSET_MAX)
+    return SEGMENT_CORRUPT;
+  int64_t size = (int64_t)length + LOG_OVERHEAD;
+  if (size < segment_least_sizes[magic])
+    return SEGMENT_CORRUPT;
+  if (size > left || size > INT32_MAX)
+    return SEGMENT_TORN;
+  if (available >= BATCH_OVERHEAD)
+    batch_read_whole_header(p, (int32_t)size, batch);
+  else if (available >= (size_t)size)
+    batch_read_header(p, (int32_t)size, batch);
+  else
+    return SEGMENT_TORN;
+  if (batch->last_offset_delta < 0 || base_offset > OFFSET_MAX - batch->last_offset_delta)
+    return SEGMENT_CORRUPT;
+  return SEGMENT_OK;
+}
 
 /* pread that goes on after a short count or a signal; the bytes read, less only at the end of the file, or
  * -1. */
@@ -67,10 +75,10 @@ int segment_write(int fd, struct iovec *parts, int count, int64_t position);
 
 /* The first batch at or after `position` whose last offset is >= offset; `end` is the file's size. */
 int segment_find_offset(int fd, int64_t position, int64_t end, int64_t offset, int64_t *found,
-                        segment_batch *batch);
+                        batch_header *batch);
 
 /* The first batch at or after `position` with max timestamp >= timestamp and last offset >= offset. */
 int segment_find_time(int fd, int64_t position, int64_t end, int64_t timestamp, int64_t offset,
-                      int64_t *found, segment_batch *batch);
+                      int64_t *found, batch_header *batch);
 
 #endif

@@ -5,12 +5,6 @@
 
 #include "crc32c.h"
 
-static uint32_t load32(const uint8_t *p) {
-  return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | (uint32_t)p[3];
-}
-
-static int64_t load64(const uint8_t *p) { return (int64_t)((uint64_t)load32(p) << 32 | load32(p + 4)); }
-
 /* CRC-32 as formats 0 and 1 have it. */
 static uint32_t crc32_old(uint32_t *table, uint32_t seed, const uint8_t *data, size_t size) {
   if (table[1] == 0)
@@ -70,8 +64,8 @@ static const uint8_t *bytes_at(const segment_check *check, int64_t position) {
   return check->window + (position - check->window_start);
 }
 
-static int sum_fits(segment_check *check, const segment_batch *batch) {
-  int64_t at = check->position + (batch->magic == 2 ? 21 : 16);
+static int sum_fits(segment_check *check, const batch_header *batch) {
+  int64_t at = check->position + (batch->magic == 2 ? ATTRIBUTES_AT : MAGIC_AT);
   int64_t end = check->position + batch->size;
   uint32_t sum = 0;
   while (at < end) {
@@ -89,22 +83,22 @@ static int sum_fits(segment_check *check, const segment_batch *batch) {
 }
 
 /* Looks at the batch at `position`: CHECK_ON when it is good. */
-static int examine(segment_check *check, segment_batch *batch) {
+static int examine(segment_check *check, batch_header *batch) {
   int64_t left = check->end - check->position;
-  int64_t held = look(check, check->position, left < SEGMENT_HEADER_V2 ? left : SEGMENT_HEADER_V2);
+  int64_t held = look(check, check->position, left < BATCH_OVERHEAD ? left : BATCH_OVERHEAD);
   if (held < 0)
     return CHECK_ERRNO;
-  memset(batch, 0, sizeof *batch);
   int verdict = segment_parse(bytes_at(check, check->position), (size_t)held, left, batch);
-  if (verdict != SEGMENT_OK)
+  if (verdict != SEGMENT_OK) {
+    memset(batch, 0, sizeof *batch);
     return verdict == SEGMENT_TORN ? CHECK_TORN : CHECK_IMPOSSIBLE;
+  }
   int fits = sum_fits(check, batch);
   if (fits != CHECK_ON)
     return fits;
-  /* The offset of an old format's batch is that of its last message. */
-  if ((batch->magic == 2 ? batch->base_offset : batch->last_offset) < check->next_offset)
+  if (batch->base_offset < check->next_offset)
     return CHECK_ORDER;
-  if (batch->last_offset - check->base_offset > INT32_MAX)
+  if (batch_last_offset(batch) - check->base_offset > INT32_MAX)
     return CHECK_FAR;
   if (batch->leader_epoch >= 0 && batch->leader_epoch < check->epoch)
     return CHECK_EPOCH;
@@ -118,28 +112,29 @@ static void wrong_entry(check_index *index) {
     index->first_wrong = index->at;
 }
 
-static void compare_offsets(segment_check *check, const segment_batch *batch) {
+static void compare_offsets(segment_check *check, const batch_header *batch) {
   check_index *index = &check->offset_index;
   for (; index->at < index->count; index->at++) {
     const uint8_t *entry = index->data + index->at * 8;
-    int64_t offset = check->base_offset + load32(entry), position = load32(entry + 4);
+    int64_t offset = check->base_offset + load_32(entry), position = load_32(entry + 4);
     if (position > check->position)
       return;
     /* Older brokers put the last offset of all batches of an append, with the place of the first. */
-    int rises = index->at == 0 || load32(entry) > load32(entry - 8);
-    if (position < check->position || offset < batch->last_offset || !rises)
+    int rises = index->at == 0 || load_32(entry) > load_32(entry - 8);
+    if (position < check->position || offset < batch_last_offset(batch) || !rises)
       wrong_entry(index);
   }
 }
 
-static void compare_times(segment_check *check, const segment_batch *batch) {
+static void compare_times(segment_check *check, const batch_header *batch) {
   check_index *index = &check->time_index;
   for (; index->at < index->count; index->at++) {
     const uint8_t *entry = index->data + index->at * 12;
-    int64_t timestamp = load64(entry), offset = check->base_offset + load32(entry + 8);
-    if (offset > batch->last_offset)
+    int64_t timestamp = (int64_t)load_64(entry), offset = check->base_offset + load_32(entry + 8);
+    if (offset > batch_last_offset(batch))
       return;
-    int rises = index->at == 0 || (timestamp > load64(entry - 12) && load32(entry + 8) >= load32(entry - 4));
+    int rises = index->at == 0 ||
+                (timestamp > (int64_t)load_64(entry - 12) && load_32(entry + 8) >= load_32(entry - 4));
     int inside = batch->magic == 2 ? offset >= batch->base_offset : offset >= check->next_offset;
     if (!inside || timestamp != batch->max_timestamp || !rises)
       wrong_entry(index);
@@ -149,7 +144,7 @@ static void compare_times(segment_check *check, const segment_batch *batch) {
 void segment_check_finish_indexes(segment_check *check) {
   check_index *index = &check->offset_index;
   for (int64_t slot = 0; slot < index->at; slot++)
-    if (check->base_offset + load32(index->data + slot * 8) >= check->next_offset && index->wrong == 0) {
+    if (check->base_offset + load_32(index->data + slot * 8) >= check->next_offset && index->wrong == 0) {
       index->wrong = 1;
       index->first_wrong = slot;
     }
@@ -162,14 +157,14 @@ void segment_check_finish_indexes(segment_check *check) {
 
 /* -- the walk */
 
-static void take(segment_check *check, const segment_batch *batch) {
+static void take(segment_check *check, const batch_header *batch) {
   if (batch->max_timestamp > check->max_timestamp) {
     check->max_timestamp = batch->max_timestamp;
-    check->max_timestamp_offset = batch->last_offset;
+    check->max_timestamp_offset = batch_last_offset(batch);
   }
   if (check->unindexed > check->interval) {
     check_entry *entry = &check->entries[check->entry_count++];
-    entry->last_offset = batch->last_offset;
+    entry->last_offset = batch_last_offset(batch);
     entry->position = check->position;
     entry->max_timestamp = check->max_timestamp;
     entry->max_timestamp_offset = check->max_timestamp_offset;
@@ -189,7 +184,7 @@ static void take(segment_check *check, const segment_batch *batch) {
     compare_times(check, batch);
   if (batch->magic == 2 && batch->base_offset > check->next_offset)
     check->gaps++;
-  check->next_offset = batch->last_offset + 1;
+  check->next_offset = batch_last_offset(batch) + 1;
   check->position += batch->size;
   check->batches++;
   check->records += batch->count > 0 ? batch->count : 0;
@@ -202,7 +197,7 @@ int segment_check_turn(segment_check *check, int64_t max_bytes) {
     if (check->notable_count == CHECK_NOTABLES || check->entry_count == CHECK_ENTRIES ||
         check->position >= stop)
       return CHECK_ON;
-    segment_batch batch;
+    batch_header batch;
     int verdict = examine(check, &batch);
     if (verdict != CHECK_ON) {
       check->current = batch;
@@ -235,9 +230,10 @@ void segment_check_thin(segment_check *check) {
   int kept = check->notable_count;
   int32_t epoch_before = -2;
   for (int slot = check->notable_count - 1; slot >= 0; slot--) {
-    const segment_batch *batch = &check->notables[slot].batch;
+    const batch_header *batch = &check->notables[slot].batch;
     epoch_before = slot > 0 ? check->notables[slot - 1].batch.leader_epoch : -2;
-    int is_control = (batch->attributes & 0x20) != 0, is_transactional = (batch->attributes & 0x10) != 0;
+    int is_control = (batch->attributes & CONTROL_FLAG) != 0,
+        is_transactional = (batch->attributes & TRANSACTIONAL_FLAG) != 0;
     int keep =
         is_control || is_transactional || batch->producer_id < 0 || batch->leader_epoch != epoch_before;
     if (batch->producer_id >= 0 && !is_control) {

@@ -31,7 +31,7 @@ enum {
 };
 
 typedef struct {
-  segment_batch batch;
+  batch_header batch;
   int64_t position;
 } check_notable;
 
@@ -59,8 +59,8 @@ typedef struct {
   int64_t batches, records;
   int64_t gaps; /* batches that do not follow the one before without one */
   int64_t unindexed;
-  int32_t epoch;         /* of the batches so far; -1: none */
-  segment_batch current; /* the batch at `position` when it is not good, as far as it can be read */
+  int32_t epoch;        /* of the batches so far; -1: none */
+  batch_header current; /* the batch at `position` when it is not good, as far as it can be read */
   /* of the last turn */
   check_notable *notables;
   check_entry *entries;

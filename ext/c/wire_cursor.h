@@ -11,6 +11,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "big_endian.h"
+
 typedef struct {
   const uint8_t *at;
   const uint8_t *end;
@@ -26,12 +28,10 @@ static inline int wire_get_i8(wire_cursor *cursor, int64_t *out) {
 }
 
 static inline int wire_get_u16(wire_cursor *cursor, int64_t *out) {
-  uint16_t raw;
-  if (wire_left(cursor) < sizeof raw)
+  if (wire_left(cursor) < 2)
     return -1;
-  memcpy(&raw, cursor->at, sizeof raw);
-  cursor->at += sizeof raw;
-  *out = __builtin_bswap16(raw);
+  *out = load_16(cursor->at);
+  cursor->at += 2;
   return 0;
 }
 
@@ -43,12 +43,10 @@ static inline int wire_get_i16(wire_cursor *cursor, int64_t *out) {
 }
 
 static inline int wire_get_u32(wire_cursor *cursor, int64_t *out) {
-  uint32_t raw;
-  if (wire_left(cursor) < sizeof raw)
+  if (wire_left(cursor) < 4)
     return -1;
-  memcpy(&raw, cursor->at, sizeof raw);
-  cursor->at += sizeof raw;
-  *out = __builtin_bswap32(raw);
+  *out = load_32(cursor->at);
+  cursor->at += 4;
   return 0;
 }
 
@@ -60,12 +58,10 @@ static inline int wire_get_i32(wire_cursor *cursor, int64_t *out) {
 }
 
 static inline int wire_get_i64(wire_cursor *cursor, int64_t *out) {
-  uint64_t raw;
-  if (wire_left(cursor) < sizeof raw)
+  if (wire_left(cursor) < 8)
     return -1;
-  memcpy(&raw, cursor->at, sizeof raw);
-  cursor->at += sizeof raw;
-  *out = (int64_t)__builtin_bswap64(raw);
+  *out = (int64_t)load_64(cursor->at);
+  cursor->at += 8;
   return 0;
 }
 

@@ -9,6 +9,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "big_endian.h"
+
 typedef struct {
   uint8_t *data;
   size_t length;
@@ -33,29 +35,26 @@ static inline int wire_put_i8(wire_out *out, int64_t value) {
 }
 
 static inline int wire_put_i16(wire_out *out, int64_t value) {
-  uint16_t raw = __builtin_bswap16((uint16_t)value);
-  if (wire_room(out, sizeof raw))
+  if (wire_room(out, 2))
     return -1;
-  memcpy(out->data + out->length, &raw, sizeof raw);
-  out->length += sizeof raw;
+  store_16(out->data + out->length, (uint16_t)value);
+  out->length += 2;
   return 0;
 }
 
 static inline int wire_put_i32(wire_out *out, int64_t value) {
-  uint32_t raw = __builtin_bswap32((uint32_t)value);
-  if (wire_room(out, sizeof raw))
+  if (wire_room(out, 4))
     return -1;
-  memcpy(out->data + out->length, &raw, sizeof raw);
-  out->length += sizeof raw;
+  store_32(out->data + out->length, (uint32_t)value);
+  out->length += 4;
   return 0;
 }
 
 static inline int wire_put_i64(wire_out *out, int64_t value) {
-  uint64_t raw = __builtin_bswap64((uint64_t)value);
-  if (wire_room(out, sizeof raw))
+  if (wire_room(out, 8))
     return -1;
-  memcpy(out->data + out->length, &raw, sizeof raw);
-  out->length += sizeof raw;
+  store_64(out->data + out->length, (uint64_t)value);
+  out->length += 8;
   return 0;
 }
 
@@ -89,8 +88,7 @@ static inline int wire_put_bytes(wire_out *out, const void *bytes, size_t length
 
 /* A frame's size goes in when the frame is whole. */
 static inline void wire_patch_i32(wire_out *out, size_t at, uint32_t value) {
-  uint32_t raw = __builtin_bswap32(value);
-  memcpy(out->data + at, &raw, sizeof raw);
+  store_32(out->data + at, value);
 }
 
 #endif

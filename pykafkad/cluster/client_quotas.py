@@ -10,21 +10,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
+from pykafkad.cluster.turns import Turns
 from pykafkad.config_def import rows
 from pykafkad.config_entities import QUOTA_IP, QUOTA_USER_CLIENT
 from pykafkad.errors import KafkaError
 from pykafkad.messages import ClientQuotaRecord
-from pykafkad.net.hosts import is_a_name, unresolvable
 from pykafkad.pure import java
+from pykafkad.slices import GO_ON, chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
 
     from pykafkad.cluster.controller import Controller
     from pykafkad.cluster.metadata_records import Record
+    from pykafkad.slices import Run
 
-    Entity = tuple[tuple[str, str | None], ...]  # sorted by type, as in the image
-    Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
+    Entity = Any  # (type, name) sorted by type, as in the image
+    LookUp = Callable[[Iterable[str], Callable[[Mapping[str, str]], None]], None]
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
 TYPES = (USER, CLIENT_ID, IP)
@@ -34,6 +36,7 @@ LARGEST = {"SHORT": 2.0**15 - 1, "INT": 2.0**31 - 1, "LONG": 2.0**63}
 ARTICLES = {"SHORT": "a SHORT", "INT": "an INT", "LONG": "a LONG"}
 NO_FRACTION = 1e-6
 MAX_RECORDS = 10_000
+ORDERED_MAX = 64  # types of an entity; three make sense
 TOO_MANY = "Unable to perform excessively large batch operation."
 
 EXACT, DEFAULT, SPECIFIED = range(3)
@@ -43,17 +46,20 @@ MATCHES = {EXACT: "MATCH_TYPE_EXACT", DEFAULT: "MATCH_TYPE_DEFAULT", SPECIFIED: 
 class Change:
     """What is asked of one entity, and what it comes to. `values`: None removes a key."""
 
-    __slots__ = ("entity", "error", "records", "values")
+    __slots__ = ("changed", "entity", "error", "repeats", "values")
 
-    def __init__(self, types: Mapping[str, str | None]) -> None:
-        self.entity = dict(types)
-        self.values: dict[str, float | None] = {}
+    def __init__(self, types: dict[str, str | None], operations: Sequence[tuple[str, float | None]]) -> None:
+        self.entity = types
+        self.values = dict(reversed(operations))  # of one key twice, the first
+        self.repeats = len(self.values) < len(operations)
         self.error: KafkaError | None = None
-        self.records: list[Record] = []
+        self.changed: list[tuple[str, float | None]] = []
 
     @property
-    def key(self) -> Entity:
-        return tuple(sorted(self.entity.items(), key=str))
+    def key(self) -> Any:
+        """As in the image; of what can be no entity, anything that is the same for the same."""
+        parts = self.entity.items()
+        return tuple(sorted(parts, key=str)) if len(parts) <= len(TYPES) else frozenset(parts)
 
     def refuse(self, text: str) -> None:
         self.error = KafkaError(errors.INVALID_REQUEST, text)
@@ -65,81 +71,92 @@ class Change:
 
     @property
     def types(self) -> list[str]:
-        return java.set_order(self.entity)
+        """In Java's order, as far as anybody could care."""
+        return java.set_order(self.entity) if len(self.entity) <= ORDERED_MAX else list(self.entity)
 
 
 class ClientQuotas:
-    def __init__(self, controller: Controller, submit: Submit) -> None:
+    def __init__(self, controller: Controller, look_up: LookUp, run: Run) -> None:
         self._controller = controller
-        self._submit = submit
+        self._look_up = look_up
+        self._run = run
+        self._turns = Turns(run)
         self._image = controller.image
         self._ahead: dict[Entity, tuple[int, dict[str, float]]] = {}
         self._changes = 0
 
-    def alter(
-        self, asked: Sequence[tuple[Mapping[str, str | None], Sequence[tuple[str, float | None]]]],
-        validate_only: bool, done: Callable[[list[Change]], None],
-    ) -> None:  # fmt: skip
-        """`done` is called with one change an entity when those without an error are durable."""
-        unknown = {str(types[IP]) for types, _ in asked if IP in types and is_a_name(types[IP])}
-
-        def resolved(found: Any) -> None:
-            self._alter(asked, found, validate_only, done)
-
-        if unknown:
-            self._submit(lambda: unresolvable(unknown), resolved)
-        else:
-            resolved(frozenset())
+    def alter(self, asked: Sequence[Change], validate_only: bool, done: Callable[[Any], None]) -> None:
+        """`done` is called with one change an entity when those without an error are durable, or with an exception."""
+        self._run(hosts_of(asked), lambda hosts: self._alter(asked, hosts, validate_only, done))
 
     def _alter(
+        self, asked: Sequence[Change], hosts: set[str], validate_only: bool, done: Callable[[Any], None]
+    ) -> None:
+        def resolved(found: Mapping[str, str]) -> None:
+            unknown = hosts.difference(found)
+            self._turns.run(self._altering(asked, unknown, validate_only, done), failed)
+
+        def failed(result: Any) -> None:
+            if isinstance(result, Exception):
+                done(result)
+
+        if hosts:
+            self._look_up(hosts, resolved)
+        else:
+            resolved({})
+
+    def _altering(
         self,
-        asked: Sequence[tuple[Mapping[str, str | None], Sequence[tuple[str, float | None]]]],
-        bad_hosts: Any,
+        asked: Sequence[Change],
+        unknown_hosts: Set[str],
         validate_only: bool,
         done: Callable[[list[Change]], None],
-    ) -> None:
-        changes = self._decide(asked, bad_hosts if isinstance(bad_hosts, frozenset) else frozenset())
-        records = [record for change in changes for record in change.records]
-        if len(records) > MAX_RECORDS:
-            for change in changes:
-                change.records, change.error = [], KafkaError(errors.POLICY_VIOLATION, TOO_MANY)
-            records = []
-        if validate_only or not records:
+    ) -> Generator[bool, None, None]:
+        changes = yield from self._decide(asked, unknown_hosts)
+        count = 0
+        for some in chunks(changes):
+            count += sum(len(change.changed) for change in some)
+            yield GO_ON
+        if count > MAX_RECORDS:
+            for some in chunks(changes):
+                for change in some:
+                    change.error = KafkaError(errors.POLICY_VIOLATION, TOO_MANY)
+                yield GO_ON
+        if validate_only or not 0 < count <= MAX_RECORDS:
             done(changes)
-        else:
-            self._commit(changes, records, done)
+            return
+        records: list[Record] = []
+        for change in changes:
+            records += [(record_of(change.entity, key, value), 0) for key, value in change.changed]
+            yield GO_ON
+        self._commit(changes, records, done)
 
     def _decide(
-        self,
-        asked: Sequence[tuple[Mapping[str, str | None], Sequence[tuple[str, float | None]]]],
-        bad_hosts: frozenset[str],
-    ) -> list[Change]:
+        self, asked: Sequence[Change], unknown_hosts: Set[str]
+    ) -> Generator[bool, None, list[Change]]:
         """Of an entity that is asked twice only the first counts, though it is told that it does not."""
         changes: dict[Entity, Change] = {}
-        for types, operations in asked:
-            change = Change(types)
+        for change in asked:
             known = changes.setdefault(change.key, change)
-            change.values = dict(reversed(operations))  # of one key twice, the first
-            if known is change and len(change.values) == len(operations):
-                self._check(change, bad_hosts)
+            if known is change and not change.repeats:
+                self._check(change, unknown_hosts)
             else:
                 known.refuse(f"Ignoring duplicate entity {change}")
+            yield GO_ON
         return list(changes.values())
 
-    def _check(self, change: Change, bad_hosts: frozenset[str]) -> None:
+    def _check(self, change: Change, unknown_hosts: Set[str]) -> None:
         try:
-            keys = allowed_keys(change, bad_hosts)
+            keys = allowed_keys(change, unknown_hosts)
             current = self._current(change.key)
             for key, value in change.values.items():
                 if value is not None:
                     check_value(keys.get(key), key, value)
-            change.records = [
-                (record_of(change.entity, key, value), 0)
-                for key, value in change.values.items()
-                if not same(value, current.get(key))
+            change.changed = [
+                (key, value) for key, value in change.values.items() if not same(value, current.get(key))
             ]
         except KafkaError as error:
-            change.error = error
+            change.error = error.alone()
 
     def _current(self, entity: Entity) -> Mapping[str, float]:
         ahead = self._ahead.get(entity)
@@ -148,9 +165,9 @@ class ClientQuotas:
     def _commit(
         self, changes: list[Change], records: list[Record], done: Callable[[list[Change]], None]
     ) -> None:
-        noted = [(change.key, self._note(change)) for change in changes if change.records]
+        noted = [(change.key, self._note(change)) for change in changes if change.changed]
 
-        def durable(error: KafkaError | None) -> None:
+        def through(error: KafkaError | None) -> None:
             for entity, number in noted:
                 if self._ahead.get(entity, (0, None))[0] == number:
                     del self._ahead[entity]
@@ -159,7 +176,7 @@ class ClientQuotas:
                     change.error = error
             done(changes)
 
-        self._controller.commit(records, durable)
+        self._controller.commit(records, through)
 
     def _note(self, change: Change) -> int:
         values = dict(self._current(change.key))
@@ -171,6 +188,14 @@ class ClientQuotas:
         self._changes += 1
         self._ahead[change.key] = self._changes, values
         return self._changes
+
+
+def hosts_of(asked: Sequence[Change]) -> Generator[bool, None, set[str]]:
+    hosts: set[str] = set()
+    for some in chunks(asked):
+        hosts.update(change.entity[IP] or "" for change in some if IP in change.entity)
+        yield GO_ON
+    return hosts - {""}
 
 
 def record_of(entity: Mapping[str, str | None], key: str, value: float | None) -> Any:
@@ -190,7 +215,7 @@ def same(one: float | None, other: float | None) -> bool:
 # -- what may be
 
 
-def allowed_keys(change: Change, bad_hosts: frozenset[str]) -> Mapping[str, Any]:
+def allowed_keys(change: Change, unknown_hosts: Set[str]) -> Mapping[str, Any]:
     """The keys of quotas that the entity may have."""
     entity = change.entity
     if not entity:
@@ -206,7 +231,7 @@ def allowed_keys(change: Change, bad_hosts: frozenset[str]) -> Mapping[str, Any]
         raise refused(
             "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId"
         )
-    if entity[IP] in bad_hosts:
+    if entity[IP] in unknown_hosts:
         raise refused(f"{entity[IP]} is not a valid IP or resolvable host.")
     return OF_ADDRESSES
 

@@ -2,38 +2,47 @@
 
 A change goes as in Kafka: the broker looks first (what is asked twice or of an unknown kind; its own configs; levels
 of loggers, which are set at once and kept nowhere), then the controller (the new configs of each resource as a whole),
-then the records are made durable, and only then do they count: for the topic's partitions, the broker, the clients'
-telemetry. A resource's changes are taken or refused together, each resource for itself. Invariant: requests see each
+then the records are made durable, and only then do they count: publishers see to it, each for what goes by them. A
+resource's changes are taken or refused together, each resource for itself. Invariant: requests see each
 other's changes in the order in which they came, also while those are on their way to the disk (`_ahead`).
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from pykafkad import errors, logs
 from pykafkad.cluster import config_rules, dynamic_checks, topic_names
 from pykafkad.cluster.config_rules import APPEND, BROKER_LOGGER, CLIENT_METRICS, DELETE, GROUP, SET, SUBTRACT
 from pykafkad.cluster.dynamic_config import accepted
-from pykafkad.cluster.handover import config_record
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE
+from pykafkad.cluster.metadata_records import config_record
+from pykafkad.cluster.turns import Turns
 from pykafkad.config import BROKER_KEYS
 from pykafkad.config_def import to_text
 from pykafkad.errors import KafkaError
-from pykafkad.logs import logger
 from pykafkad.messages import ClearElrRecord
+from pykafkad.slices import GO_ON, chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from typing import TypeVar
 
     from pykafkad.cluster.controller import Controller
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.config import BrokerConfig
+    from pykafkad.slices import Done, Run
 
+    T = TypeVar("T")
+    Steps = Generator[bool, None, T]
+
+Operation = tuple[str, int, str | None]
+
+OPERATIONS = range(4)
+A_TIME = 128  # keys between two looks at the clock
 WORDS = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}
 MAX_RECORDS = 10_000
-CONFIG_RECORD = 4
-NAMES = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "node", CLIENT_METRICS: "client metrics", GROUP: "group"}
 
 # The wordings are Kafka's.
 TWICE = "Each resource must appear at most once."
@@ -43,8 +52,6 @@ MIN_ISR = "min.insync.replicas"
 MIN_ISR_OF_BROKER = f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled."
 MIN_ISR_REMOVED = f"Cluster-level {MIN_ISR} cannot be removed while ELR is enabled."
 
-log = logger("config")
-
 
 class Alteration:
     """What is asked of one resource, and what it comes to.
@@ -52,138 +59,178 @@ class Alteration:
     `changes` are (key, operation, value); a legacy alteration sets all of them and removes the keys it does not name.
     """
 
-    __slots__ = ("changes", "error", "is_legacy", "is_settled", "name", "records", "type")
+    __slots__ = ("changed", "changes", "error", "is_legacy", "is_settled", "name", "records", "type")
 
-    def __init__(
-        self, type: int, name: str, changes: list[tuple[str, int, str | None]], *, is_legacy: bool
-    ) -> None:
+    def __init__(self, type: int, name: str, *, is_legacy: bool) -> None:
         self.type = type
         self.name = name
-        self.changes = changes
+        self.changes: list[Operation] = []
         self.is_legacy = is_legacy
         self.error: KafkaError | None = None
         self.is_settled = False  # nothing is left for the controller to do
-        self.records: list[Record] = []
+        self.changed: Sequence[tuple[str, str | None]] = ()  # what is to be written; None: no longer set
+        self.records: Sequence[Record] = ()
 
     @property
     def resource(self) -> tuple[int, str]:
         return self.type, self.name
 
     def refuse(self, error: KafkaError) -> None:
-        self.error = error
+        self.error = error.alone()
         self.is_settled = True
+        self.changed = ()
 
 
 class ConfigChanges:
-    def __init__(self, config: BrokerConfig, controller: Controller) -> None:
-        self.on_applied: list[Callable[[int, str, Mapping[str, str]], None]] = []
+    """`run` does work in slices: alterations are looked at and decided one request after the other."""
+
+    def __init__(self, config: BrokerConfig, controller: Controller, run: Run) -> None:
         self._config = config
         self._controller = controller
         self._image = controller.image
+        self._run = run
+        self._turns = Turns(run)
         # Configs as they will be when all that is asked for is on the disk; with the last change's number.
         self._ahead: dict[tuple[int, str], tuple[int, dict[str, str]]] = {}
         self._changes = 0
 
-    def alter(self, wanted: Sequence[Alteration], validate_only: bool, done: Callable[[], None]) -> None:
-        """Fills in each alteration's error. `done` is called when those without one count."""
-        self._look(wanted, validate_only)
-        left = [each for each in wanted if not each.is_settled]
-        self._decide(left)
-        good = [each for each in left if each.records]
-        if validate_only or not good:
-            done()
-        else:
-            self._commit(good, done)
+    def alter(self, wanted: Sequence[Alteration], validate_only: bool, done: Done) -> None:
+        """Fills in each alteration's error. `done` is called when those without one count; with an exception where
+        something went wrong that nobody thought of."""
+
+        def decided(good: list[Alteration] | Exception) -> None:
+            if isinstance(good, Exception):
+                done(good)
+            elif good:
+                self._commit(good, done)
+            else:
+                done(None)
+
+        self._turns.run(self._decided(wanted, validate_only), decided)
+
+    def _decided(self, wanted: Sequence[Alteration], validate_only: bool) -> Steps[list[Alteration]]:
+        """Those that something is to be written for."""
+        yield from self._look(wanted, validate_only)
+        left = yield from filtered(wanted, lambda each: not each.is_settled)
+        yield from self._decide(left)
+        good = [] if validate_only else (yield from filtered(left, lambda each: bool(each.changed)))
+        for each in good:
+            each.records = self._records(each)  # of all together no more than MAX_RECORDS
+            yield GO_ON
+        return good
 
     # -- the broker's look
 
-    def _look(self, wanted: Sequence[Alteration], validate_only: bool) -> None:
+    def _look(self, wanted: Sequence[Alteration], validate_only: bool) -> Steps[None]:
         times: dict[tuple[int, str], int] = {}
         for each in wanted:
             times[each.resource] = times.get(each.resource, 0) + 1
+            yield GO_ON
         for each in wanted:
             try:
                 if times[each.resource] > 1:
                     raise KafkaError(errors.INVALID_REQUEST, TWICE)
-                self._look_at(each, validate_only)
+                yield from self._look_at(each, validate_only)
             except KafkaError as error:
                 each.refuse(error)
+            yield GO_ON
 
-    def _look_at(self, wanted: Alteration, validate_only: bool) -> None:
-        names = [name for name, _, _ in wanted.changes]
-        if len(set(names)) < len(names):
+    def _look_at(self, wanted: Alteration, validate_only: bool) -> Steps[None]:
+        seen: set[str] = set()
+        nulls = []
+        for some in in_pieces(wanted.changes):
+            seen.update(name for name, _, _ in some)
+            nulls += [name for name, operation, value in some if value is None and operation != DELETE]
+            yield GO_ON
+        if len(seen) < len(wanted.changes):
             raise KafkaError(errors.INVALID_REQUEST, KEY_TWICE)
-        nulls = [name for name, operation, value in wanted.changes if value is None and operation != DELETE]
         if nulls:
             raise KafkaError(errors.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
         if wanted.type == BROKER_RESOURCE:
-            self._look_at_broker(wanted)
+            yield from self._look_at_broker(wanted)
         elif wanted.type == BROKER_LOGGER and not wanted.is_legacy:
-            self._set_levels(wanted, validate_only)
+            yield from self._set_levels(wanted, validate_only)
         elif wanted.type not in (TOPIC_RESOURCE, CLIENT_METRICS, GROUP):
             raise KafkaError(errors.INVALID_REQUEST, f"Unknown resource type {wanted.type}")
 
-    def _look_at_broker(self, wanted: Alteration) -> None:
-        if wanted.name != ALL_BROKERS and node_number(wanted.name) != self._controller.node_id:
+    def _look_at_broker(self, wanted: Alteration) -> Steps[None]:
+        if wanted.name != ALL_BROKERS and config_rules.node_number(wanted.name) != self._controller.node_id:
             why = f"Unexpected broker id, expected {self._controller.node_id}, but received {wanted.name}"
             raise KafkaError(errors.INVALID_REQUEST, why)
         per_broker = wanted.name != ALL_BROKERS
         stored = {} if wanted.is_legacy else accepted(self._configs(wanted.resource), per_broker=per_broker)
-        texts = broker_texts(stored, wanted.changes)
+        yield GO_ON
+        texts = yield from broker_texts(stored, wanted.changes)
         try:
-            dynamic_checks.check(self._controller.dynamic, texts, per_broker=per_broker)
+            yield from dynamic_checks.check(self._controller.dynamic, texts, per_broker=per_broker)
         except dynamic_checks.Refused as error:
             raise KafkaError(errors.INVALID_REQUEST, str(error)) from None
 
-    def _set_levels(self, wanted: Alteration, validate_only: bool) -> None:
+    def _set_levels(self, wanted: Alteration, validate_only: bool) -> Steps[None]:
         """Levels count at once; a restart forgets them."""
-        if node_number(wanted.name) != self._controller.node_id:
+        if config_rules.node_number(wanted.name) != self._controller.node_id:
             why = f"Unexpected node id. Expected {self._controller.node_id}, but received {wanted.name}"
             raise KafkaError(errors.INVALID_REQUEST, why)
         for name, operation, value in wanted.changes:
             config_rules.check_level(name, operation, value)
+            yield GO_ON
         if not validate_only:
             for name, operation, value in wanted.changes:
                 logs.set_logger_level(name, value if operation == SET else None)
+                yield GO_ON
         wanted.is_settled = True
 
     # -- the controller's
 
-    def _decide(self, wanted: Sequence[Alteration]) -> None:
-        """Records, or an error. An operation that does not exist fails them all: it is the request that is wrong."""
-        if any(operation not in range(4) for each in wanted for _, operation, _ in each.changes):
-            refuse_all(wanted, KafkaError(errors.UNKNOWN_SERVER_ERROR))
-            return
+    def _decide(self, wanted: Sequence[Alteration]) -> Steps[None]:
+        """What is to be written, or an error. An operation that does not exist fails them all: it is the request that
+        is wrong."""
+        for each in wanted:
+            for some in in_pieces(each.changes):
+                if any(operation not in OPERATIONS for _, operation, _ in some):
+                    yield from refuse_all(wanted, KafkaError(errors.UNKNOWN_SERVER_ERROR))
+                    return
+                yield GO_ON
         for each in wanted:
             try:
-                each.records = self._records(each)
+                yield from self._decide_about(each)
             except KafkaError as error:
                 each.refuse(error)
-        if sum(len(each.records) for each in wanted) > MAX_RECORDS:
-            refuse_all(wanted, KafkaError(errors.POLICY_VIOLATION, TOO_MANY))
+            yield GO_ON
+        count = 0
+        for some_of_them in in_pieces(wanted):
+            count += sum(len(each.changed) for each in some_of_them)
+            yield GO_ON
+        if count > MAX_RECORDS:
+            yield from refuse_all(wanted, KafkaError(errors.POLICY_VIOLATION, TOO_MANY))
 
-    def _records(self, wanted: Alteration) -> list[Record]:
+    def _decide_about(self, wanted: Alteration) -> Steps[None]:
         old = self._configs(wanted.resource)
-        new = self._altered(wanted, old)
-        changed = [(key, value) for key, value in new.items() if must_write(wanted, old.get(key), value)]
+        changed: list[tuple[str, str | None]] = []
+        for some in in_pieces(wanted.changes):
+            named = [(key, self._new(wanted, key, how, old.get(key), value)) for key, how, value in some]
+            changed += [(key, value) for key, value in named if must_write(wanted, old.get(key), value)]
+            yield GO_ON
         if wanted.is_legacy:
-            changed += [(key, None) for key in old if key not in new]
+            names: set[str] = set()
+            for some in in_pieces(wanted.changes):
+                names.update(key for key, _, _ in some)
+                yield GO_ON
+            changed += [(key, None) for key in old if key not in names]
+            yield GO_ON
         self._check_min_isr(wanted, changed)
-        after = {key: value for key, value in (old | dict(changed)).items() if value is not None}
-        self._validate(wanted, after)
-        return self._as_records(wanted, changed)
+        if wanted.type != BROKER_RESOURCE:
+            after = yield from merged(old, changed)
+            self._validate(wanted, after)
+        wanted.changed = changed
 
-    def _altered(self, wanted: Alteration, old: Mapping[str, str]) -> dict[str, str | None]:
-        """The keys that are named, with what each will be; None: not set."""
-        new: dict[str, str | None] = {}
-        for key, operation, value in wanted.changes:
-            if operation == SET:
-                new[key] = value
-            elif operation == DELETE:
-                new[key] = None
-            else:
-                new[key] = self._of_list(wanted, key, operation, old.get(key), value or "")
-        return new
+    def _new(
+        self, wanted: Alteration, key: str, operation: int, old: str | None, value: str | None
+    ) -> str | None:
+        """What the key will be; None: not set."""
+        if operation == SET:
+            return value
+        return None if operation == DELETE else self._of_list(wanted, key, operation, old, value or "")
 
     def _of_list(self, wanted: Alteration, key: str, operation: int, old: str | None, value: str) -> str:
         row = config_rules.key_of(wanted.type, key)
@@ -192,12 +239,11 @@ class ConfigChanges:
             raise KafkaError(errors.INVALID_CONFIG, why)
         text = to_text(row.default) if old is None else old
         parts = [part for part in (text or "").split(",") if part]
-        for part in java_split(value):
-            if operation == SUBTRACT and part in parts:
-                parts.remove(part)
-            elif operation == APPEND and part not in parts:
-                parts.append(part)
-        return ",".join(parts)
+        given = java_split(value)
+        if operation == APPEND:
+            known = set(parts)
+            return ",".join(parts + [part for part in dict.fromkeys(given) if part not in known])
+        return ",".join(without(parts, given))
 
     def _check_min_isr(self, wanted: Alteration, changed: list[tuple[str, str | None]]) -> None:
         """With eligible leader replicas (KIP-966), how many must be in sync is said for all brokers, always."""
@@ -225,11 +271,11 @@ class ConfigChanges:
         elif wanted.type == GROUP:
             config_rules.check_group(self._config, name, after)
 
-    def _as_records(self, wanted: Alteration, changed: list[tuple[str, str | None]]) -> list[Record]:
+    def _records(self, wanted: Alteration) -> list[Record]:
         records: list[Record] = [
-            (config_record(wanted.type, wanted.name, key, value), 0) for key, value in changed
+            (config_record(wanted.type, wanted.name, key, value), 0) for key, value in wanted.changed
         ]
-        if self._image.elr_enabled and any(key == MIN_ISR for key, _ in changed):
+        if self._image.elr_enabled and any(key == MIN_ISR for key, _ in wanted.changed):
             topic = wanted.name if wanted.type == TOPIC_RESOURCE else ""
             records.append((ClearElrRecord(topic_name=topic), 0))
         return records
@@ -240,64 +286,77 @@ class ConfigChanges:
         ahead = self._ahead.get(resource)
         return ahead[1] if ahead is not None else self._image.configs.get(resource, {})
 
-    def _commit(self, good: list[Alteration], done: Callable[[], None]) -> None:
+    def _commit(self, good: list[Alteration], done: Done) -> None:
+        """In one turn with the end of the decision, so that nobody decides about these resources in between."""
+        for each in good:
+            if each.type == TOPIC_RESOURCE and not self._controller.exists(each.name):  # meanwhile
+                each.refuse(
+                    KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{each.name}' does not exist.")
+                )
+        good = [each for each in good if each.changed]
+        if not good:
+            done(None)
+            return
         noted = [(each.resource, self._note(each)) for each in good]
 
-        def durable(error: KafkaError | None) -> None:
+        def through(error: KafkaError | None) -> None:
             for resource, number in noted:
                 if self._ahead.get(resource, (0, None))[0] == number:
                     del self._ahead[resource]
-            for each in good:
-                if error is not None:
-                    each.refuse(error)
-                else:
-                    self._apply(each)
-            done()
+            if error is not None:
+                self._run(refuse_all(good, error), done)
+            else:
+                done(None)
 
-        self._controller.commit([record for each in good for record in each.records], durable)
+        self._controller.commit([record for each in good for record in each.records], through)
 
     def _note(self, wanted: Alteration) -> int:
         configs = dict(self._configs(wanted.resource))
-        for record, _ in wanted.records:
-            if record.api_key == CONFIG_RECORD:
-                if record.value is None:
-                    configs.pop(record.name, None)
-                else:
-                    configs[record.name] = record.value
+        for key, value in wanted.changed:
+            if value is None:
+                configs.pop(key, None)
+            else:
+                configs[key] = value
         self._changes += 1
         self._ahead[wanted.resource] = self._changes, configs
         return self._changes
 
-    def _apply(self, wanted: Alteration) -> None:
-        """The image has it: now those who act upon it are told."""
-        configs = self._image.configs.get(wanted.resource, {})
-        said = ", ".join(f"{key} -> {config_rules.shown(wanted.type, key, configs[key])}" for key in configs)
-        log.info(f"Updating {NAMES[wanted.type]} {wanted.name} with new configuration : {said}")
-        if wanted.type == TOPIC_RESOURCE:
-            self._controller.topic_config_changed(wanted.name)
-        elif wanted.type == BROKER_RESOURCE:
-            self._controller.dynamic.refresh()
-        for told in self.on_applied:
-            told(wanted.type, wanted.name, configs)
+
+def filtered(wanted: Sequence[Alteration], test: Callable[[Alteration], bool]) -> Steps[list[Alteration]]:
+    found: list[Alteration] = []
+    for some in in_pieces(wanted):
+        found += filter(test, some)
+        yield GO_ON
+    return found
 
 
-def refuse_all(wanted: Sequence[Alteration], error: KafkaError) -> None:
-    for each in wanted:
-        each.records = []
-        each.refuse(error)
+def refuse_all(wanted: Sequence[Alteration], error: KafkaError) -> Steps[None]:
+    for some in in_pieces(wanted):
+        for each in some:
+            each.refuse(error)
+        yield GO_ON
+
+
+def in_pieces(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """A resource may have a request full of keys, and a request be full of resources: a few at a time."""
+    return chunks(items, A_TIME)
+
+
+def merged(old: Mapping[str, str], changed: Sequence[tuple[str, str | None]]) -> Steps[dict[str, str]]:
+    after = dict(old)
+    for number, (key, value) in enumerate(changed):
+        if value is None:
+            after.pop(key, None)
+        else:
+            after[key] = value
+        if number % A_TIME == 0:
+            yield GO_ON
+    return after
 
 
 def must_write(wanted: Alteration, old: str | None, new: str | None) -> bool:
     """A broker's key is written though nothing changes: it has files read again (KAFKA-14136)."""
     return old != new or wanted.type == BROKER_RESOURCE
-
-
-def node_number(name: str) -> int:
-    """Integer.parseInt: an optional sign, digits, 32 bits."""
-    digits = name[1:] if name[:1] in ("+", "-") else name
-    if digits.isdecimal() and -(2**31) <= int(name) < 2**31:
-        return int(name)
-    raise KafkaError(errors.INVALID_REQUEST, f"Node id must be an integer, but it is: {name}")
 
 
 def java_split(text: str) -> list[str]:
@@ -308,11 +367,23 @@ def java_split(text: str) -> list[str]:
     return parts if any(parts) or text == "" else []
 
 
-def broker_texts(stored: Mapping[str, str], changes: Sequence[tuple[str, int, str | None]]) -> dict[str, str]:
+def without(parts: list[str], given: Iterable[str]) -> list[str]:
+    """Each of the given ones takes its first like away."""
+    gone = Counter(given)
+    left = []
+    for part in parts:
+        if gone[part]:
+            gone[part] -= 1
+        else:
+            left.append(part)
+    return left
+
+
+def broker_texts(stored: Mapping[str, str], changes: Sequence[Operation]) -> Steps[dict[str, str]]:
     """The layer as the broker looks at it before the controller does; for lists its rules are its own."""
     texts = dict(stored)
-    for name, operation, value in changes:
-        if operation not in range(4):
+    for number, (name, operation, value) in enumerate(changes):
+        if operation not in OPERATIONS:
             raise KafkaError(errors.INVALID_REQUEST, f"Unknown operations type {operation}")
         if operation == DELETE:
             texts.pop(name, None)
@@ -320,6 +391,8 @@ def broker_texts(stored: Mapping[str, str], changes: Sequence[tuple[str, int, st
             texts[name] = value or ""
         else:
             texts[name] = altered_list(name, operation, texts.get(name), value or "")
+        if number % A_TIME == 0:
+            yield GO_ON
     return texts
 
 
@@ -334,8 +407,6 @@ def altered_list(name: str, operation: int, old: str | None, value: str) -> str:
     parts = java_split(text) if text or operation == SUBTRACT else []
     given = java_split(value)
     if operation == APPEND:
-        return ",".join(parts + [part for part in given if part not in parts])
-    for part in given:
-        if part in parts:
-            parts.remove(part)
-    return ",".join(parts)
+        known = set(parts)
+        return ",".join(parts + [part for part in given if part not in known])
+    return ",".join(without(parts, given))

@@ -24,7 +24,7 @@ from pykafkad.config_def import to_text
 from pykafkad.config_entities import GROUP_SYNONYMS, TOPIC_SYNONYMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Iterator, Mapping
 
     from pykafkad.config import BrokerConfig, TopicConfig
     from pykafkad.config_def import Key, Value
@@ -84,18 +84,20 @@ class Describer:
     def __init__(self, config: BrokerConfig, dynamic: DynamicConfig) -> None:
         self._config = config
         self._layers = (
-            (dynamic.of_this, DYNAMIC_BROKER_CONFIG),
-            (dynamic.of_all, DYNAMIC_DEFAULT_BROKER_CONFIG),
+            (dynamic.of_this | dynamic.custom_of_this, DYNAMIC_BROKER_CONFIG),
+            (dynamic.of_all | dynamic.custom_of_all, DYNAMIC_DEFAULT_BROKER_CONFIG),
             (static_texts(config), STATIC_BROKER_CONFIG),
         )
+        self._of_brokers: set[str] | None = None
 
     # -- one kind of resource each; `names`: the keys that are asked for, None for all
 
     def broker(self, names: Iterable[str] | None = None) -> Iterator[Description]:
         """This broker's keys, and whatever else was set for it."""
-        shown = [name for name, key in BROKER_KEYS.items() if not key.internal]
-        custom = [name for texts, _ in self._layers for name in texts if name not in shown]
-        for name in chosen((*shown, *sorted(set(custom))), names):
+        if self._of_brokers is None:
+            shown = {name for name, key in BROKER_KEYS.items() if not key.internal}
+            self._of_brokers = shown.union(*(texts for texts, _ in self._layers))
+        for name in chosen(self._of_brokers, names):
             yield self._of_broker(name, self._broker_value(name), None)
 
     def all_brokers(self, names: Iterable[str] | None = None) -> Iterator[Description]:
@@ -215,14 +217,14 @@ def row_of(name: str) -> Key | None:
     return None
 
 
-def shown_of(keys: Mapping[str, Key], own: Mapping[str, str]) -> list[str]:
-    return sorted({name for name, key in keys.items() if not key.internal} | own.keys())
+def shown_of(keys: Mapping[str, Key], own: Mapping[str, str]) -> set[str]:
+    return {name for name, key in keys.items() if not key.internal} | own.keys()
 
 
-def chosen(all_names: Iterable[str], names: Iterable[str] | None) -> list[str]:
+def chosen(all_names: Collection[str], names: Iterable[str] | None) -> list[str]:
     """Those of all that are asked for, by name; all of them where no list, or an empty one, was given."""
     wanted = set(names or ())
-    return sorted(name for name in all_names if not wanted or name in wanted)
+    return sorted(name for name in wanted if name in all_names) if wanted else sorted(all_names)
 
 
 def parsed(key: Key, text: str) -> Value:

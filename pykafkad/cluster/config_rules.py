@@ -19,7 +19,7 @@ from pykafkad.pure import java
 from pykafkad.pure.telemetry import Match, MatchError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from pykafkad.config import BrokerConfig
     from pykafkad.config_def import Key, Value
@@ -31,6 +31,7 @@ GROUP_KEYS = rows(config_entities.GROUP)
 CLIENT_METRICS_KEYS = rows(config_entities.CLIENT_METRICS)
 MIN_INTERVAL_MS, MAX_INTERVAL_MS = 100, 3_600_000
 HIDDEN = "[hidden]"
+ORDERED_MAX = 1_000
 
 LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 
@@ -59,6 +60,14 @@ def key_of(resource_type: int, name: str) -> Key | None:
     return BROKER_KEYS.get(name) if resource_type == BROKER_RESOURCE else None
 
 
+def node_number(name: str, what: str = "Node") -> int:
+    """The number that a broker's resource is named by."""
+    try:
+        return java.parse_int(name)
+    except ValueError:
+        raise KafkaError(errors.INVALID_REQUEST, f"{what} id must be an integer, but it is: {name}") from None
+
+
 def shown(resource_type: int, name: str, value: str) -> str:
     """A value as a log line may have it."""
     if resource_type != BROKER_RESOURCE:
@@ -74,15 +83,23 @@ def check_topic(config: BrokerConfig, after: Mapping[str, str]) -> None:
         raise KafkaError(errors.INVALID_CONFIG, error.told) from None
 
 
+def first_unknown(known: Mapping[str, Key], names: Collection[str]) -> str | None:
+    """The first that Kafka finds in its set; of very many, one of them."""
+    if all(name in known for name in names):
+        return None
+    ordered = java.set_order(names) if len(names) <= ORDERED_MAX else names
+    return next(name for name in ordered if name not in known)
+
+
 # -- groups
 
 
 def check_group(config: BrokerConfig, name: str, after: Mapping[str, str]) -> None:
     if not name:
         raise KafkaError(errors.INVALID_REQUEST, "Default group resources are not allowed.")
-    for key in java.set_order([*GROUP_KEYS, *after]):  # Kafka looks at all of them at once
-        if key not in GROUP_KEYS:
-            raise KafkaError(errors.INVALID_CONFIG, f"Unknown group config name: {key}")
+    unknown = first_unknown(GROUP_KEYS, [*GROUP_KEYS, *after])  # Kafka looks at all of them at once
+    if unknown is not None:
+        raise KafkaError(errors.INVALID_CONFIG, f"Unknown group config name: {unknown}")
     try:
         values = group_values(config, after)
     except ConfigError as error:
@@ -125,9 +142,9 @@ def _check_bounds(config: BrokerConfig, key: str, value: Value) -> None:
 def check_client_metrics(name: str, after: Mapping[str, str]) -> None:
     if not name:
         raise KafkaError(errors.INVALID_REQUEST, "Subscription name can't be empty")
-    for key in java.set_order(after):
-        if key not in CLIENT_METRICS_KEYS:
-            raise KafkaError(errors.INVALID_REQUEST, f"Unknown client metrics configuration: {key}")
+    unknown = first_unknown(CLIENT_METRICS_KEYS, after)
+    if unknown is not None:
+        raise KafkaError(errors.INVALID_REQUEST, f"Unknown client metrics configuration: {unknown}")
     try:
         values = client_metrics_values(after)
         Match(values["match"])  # type: ignore[arg-type]  # a LIST

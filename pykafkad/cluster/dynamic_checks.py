@@ -15,15 +15,21 @@ from pykafkad.cluster.dynamic_config import (
     base_name,
     is_per_broker,
     key_of,
+    means_something,
 )
 from pykafkad.config import BROKER_KEYS, ConfigError
+from pykafkad.errors import TEXT_MAX
 from pykafkad.pure import java
+from pykafkad.slices import GO_ON
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Generator, Iterable, Mapping
 
     from pykafkad.config import BrokerConfig
 
+    Steps = Generator[bool, None, None]
+
+A_TIME = 128  # keys between two looks at the clock
 POOLS = (
     "background.threads",
     "num.io.threads",
@@ -42,14 +48,21 @@ class Refused(Exception):
     """Why not, as Kafka tells the client."""
 
 
-def check(dynamic: DynamicConfig, texts: Mapping[str, str], *, per_broker: bool) -> None:
+def check(dynamic: DynamicConfig, texts: Mapping[str, str], *, per_broker: bool) -> Steps:
     """Refused, if this layer cannot be all that these texts say."""
+    known = {}
+    for number, name in enumerate(texts):
+        if means_something(name):
+            known[name] = texts[name]
+        if number % A_TIME == 0:
+            yield GO_ON
     try:
-        _check_names_and_values(texts, per_broker=per_broker)
-        layers = dynamic.of_all | dict(texts) if per_broker else {**texts, **dynamic.of_this}
+        yield from _check_names_and_values(known, per_broker=per_broker)
+        layers = dynamic.of_all | known if per_broker else known | dynamic.of_this
         wanted = dynamic.config.with_dynamic(layers)
     except ConfigError as error:
         raise Refused(error.told) from None
+    yield GO_ON
     try:
         _check_change(dynamic.config, wanted)
     except ConfigError as error:
@@ -57,7 +70,7 @@ def check(dynamic: DynamicConfig, texts: Mapping[str, str], *, per_broker: bool)
         raise Refused(f"Invalid value {what} for configuration Invalid dynamic configuration") from None
 
 
-def _check_names_and_values(texts: Mapping[str, str], *, per_broker: bool) -> None:
+def _check_names_and_values(texts: Mapping[str, str], *, per_broker: bool) -> Steps:
     _refuse_any(
         (name for name in texts if name in BROKER_KEYS and name not in DYNAMIC),
         "Cannot update these configs dynamically",
@@ -66,7 +79,14 @@ def _check_names_and_values(texts: Mapping[str, str], *, per_broker: bool) -> No
         SECURITY & texts.keys(),
         "These security configs can be dynamically updated only per-listener using the listener prefix",
     )
-    by_base = {base_name(name): text for name, text in texts.items()}
+    by_base = {}
+    of_one_broker = []
+    for number, (name, text) in enumerate(texts.items()):
+        by_base[base_name(name)] = text
+        if is_per_broker(name):
+            of_one_broker.append(name)
+        if number % A_TIME == 0:
+            yield GO_ON
     for name, key in DYNAMIC.items():
         if name in by_base:
             text = by_base[name]
@@ -74,14 +94,16 @@ def _check_names_and_values(texts: Mapping[str, str], *, per_broker: bool) -> No
                 raise key.error(text, f"Class {text} could not be found.")
     if not per_broker:
         _refuse_any(
-            filter(is_per_broker, texts),
+            of_one_broker,
             "Cannot update these configs at default cluster level, broker id must be specified",
         )
 
 
 def _refuse_any(names: Iterable[str], why: str) -> None:
-    found = java.set_order(names)
+    found = list(names)
     if found:
+        if sum(map(len, found)) <= TEXT_MAX:  # else nobody is told
+            found = java.set_order(found)
         raise ConfigError(found[0], None, f"{why}: [{', '.join(found)}]")
 
 

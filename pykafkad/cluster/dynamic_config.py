@@ -2,32 +2,37 @@
 
 Two layers lie over server.properties: what all brokers have (resource name "") and, above it, what this broker has
 (its node id). Owns which of the stored texts count (one that Kafka would ignore is ignored, and logged), and
-`refresh`, which gives the merged ones to the broker's config in place and tells `on_change` the names that have new
-values. What may be stored is decided in dynamic_checks. Invariant: what counts while serving is what a restart finds.
+`refresh`, which gives the merged ones to the broker's config in place. It is the first publisher: those behind it find
+the names that have new values in the delta. What may be stored is decided in dynamic_checks.
+Invariant: what counts while serving is what a restart finds.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafkad.cluster.image import ALL_BROKERS
+from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE
 from pykafkad.config import BROKER_KEYS, OWN_KEYS, ConfigError
 from pykafkad.config_def import rows
 from pykafkad.config_entities import QUOTA_BROKER, TOPIC_SYNONYMS
+from pykafkad.config_table import HONOURED
 from pykafkad.logs import logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image
     from pykafkad.config import BrokerConfig
     from pykafkad.config_def import Key
+    from pykafkad.slices import Work
 
 LISTENER_PREFIX = "listener.name."
 
 # Keys that are in no server.properties, only here.
 QUOTAS = rows(QUOTA_BROKER)
 DYNAMIC = {**QUOTAS, **{name: key for name, key in (BROKER_KEYS | OWN_KEYS).items() if key.scope}}
+QUOTAS_HONOURED = frozenset({"replica.alter.log.dirs.io.max.bytes.per.second"})
 OF_TOPICS = frozenset(key for synonyms in TOPIC_SYNONYMS.values() for key, _ in synonyms)
 
 SECURITY = frozenset({
@@ -46,38 +51,71 @@ class DynamicConfig:
     def __init__(self, config: BrokerConfig, image: Image, node_id: int) -> None:
         self.config = config
         self.node_id = node_id
-        self.on_change: list[Callable[[set[str]], None]] = []
         self.of_all: dict[str, str] = {}  # the two layers, as far as they count
         self.of_this: dict[str, str] = {}
+        self.custom_of_all: dict[str, str] = {}  # what is stored for nobody here, and shown
+        self.custom_of_this: dict[str, str] = {}
         self._image = image
 
-    def refresh(self) -> None:
-        """What the image says counts from now on."""
-        of_all = accepted(self._image.broker_configs(ALL_BROKERS), per_broker=False)
-        of_this = accepted(self._image.broker_configs(str(self.node_id)), per_broker=True)
+    def publish(self, delta: Delta) -> Work:
+        if delta.configs and not delta.is_whole:
+            from pykafkad.cluster import config_reports
+
+            yield from config_reports.report(delta, self._image)
+        ours = (BROKER_RESOURCE, ALL_BROKERS), (BROKER_RESOURCE, str(self.node_id))
+        if any(resource in delta.configs for resource in ours):
+            delta.broker_keys = self.refresh()
+            if delta.broker_keys:
+                log.info(f"dynamic configs changed: {', '.join(sorted(delta.broker_keys))}")
+
+    def refresh(self) -> set[str]:
+        """What the image says counts from now on; the names that have other values than before."""
+        stored_of_all = self._image.broker_configs(ALL_BROKERS)
+        stored_of_this = self._image.broker_configs(str(self.node_id))
+        self.custom_of_all, self.custom_of_this = custom(stored_of_all), custom(stored_of_this)
+        of_all = accepted(stored_of_all, per_broker=False)
+        of_this = accepted(stored_of_this, per_broker=True)
         if of_all == self.of_all and of_this == self.of_this:
-            return
+            return set()
         try:
             changed = self.config.adopt(self.config.with_dynamic(of_all | of_this))
         except ConfigError as error:
             log.error(f"dynamic configs of the broker could not be applied: {error}")
-            return
+            return set()
         self.of_all, self.of_this = of_all, of_this
-        if changed:
-            for told in self.on_change:
-                told(changed)
+        return changed
 
 
 def accepted(stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
-    """The stored texts that count; what is left out is logged."""
+    """The stored texts that count; what is left out is logged, but for keys that mean nothing to anybody here."""
     found = {}
     for name, text in stored.items():
+        if not means_something(name):
+            continue
         why = why_ignored(name, text, per_broker=per_broker)
         if why is None:
             found[name] = text
         else:
             log.error(f"the dynamic config {name} is ignored: {why}")
     return found
+
+
+def custom(stored: Mapping[str, str]) -> dict[str, str]:
+    """The others."""
+    return {name: text for name, text in stored.items() if not means_something(name)}
+
+
+def means_something(name: str) -> bool:
+    """Whether it may be a broker's key; Kafka stores any other one too, for plugins."""
+    return name in BROKER_KEYS or name in DYNAMIC or name.startswith(LISTENER_PREFIX)
+
+
+def without_effect(name: str) -> bool:
+    """Whether it is a dynamic key of Kafka's that changes nothing here: it is stored and shown."""
+    base = base_name(name)
+    if base not in DYNAMIC or base in OWN_KEYS:
+        return False
+    return base not in HONOURED and base not in QUOTAS_HONOURED
 
 
 def why_ignored(name: str, text: str, *, per_broker: bool) -> str | None:

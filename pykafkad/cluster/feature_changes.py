@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster.features import ELIGIBLE_LEADER_REPLICAS, KRAFT_VERSION, METADATA_VERSION, SUPPORTED
-from pykafkad.cluster.handover import config_record
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE
+from pykafkad.cluster.metadata_records import config_record
 from pykafkad.errors import INVALID_UPDATE_VERSION, KafkaError
 from pykafkad.messages import FeatureLevelRecord
 
@@ -127,9 +127,6 @@ def safe_min_isr(image: Image, min_isr: str) -> list[Record]:
     return records
 
 
-def updates_of(request: Any, version: int) -> list[Update]:
-    """The updates of an UpdateFeaturesRequest. Version 0's leave to go down is not looked at, as in Kafka."""
-    return [
-        Update(item.feature, item.max_version_level, item.upgrade_type if version > 0 else UPGRADE)
-        for item in request.feature_updates
-    ]
+def update_of(item: Any, version: int) -> Update:
+    """One of an UpdateFeaturesRequest. Version 0's leave to go down is not looked at, as in Kafka."""
+    return Update(item.feature, item.max_version_level, item.upgrade_type if version > 0 else UPGRADE)

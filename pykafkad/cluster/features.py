@@ -22,6 +22,11 @@ SUPPORTED: dict[str, tuple[int, int]] = {
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
 }
 
+# What is not served, and so is not advertised: the levels are only kept, for an Apache Kafka that takes the directory
+# over. Java's producers ask for transaction.version (below 2, or absent: each partition of a transaction is added by a
+# request of its own), and nobody can begin a transaction here; the other two are no client's business.
+NOT_SERVED = frozenset(("share.version", "streams.version", "transaction.version"))
+
 # What formatting a directory with 4.3.1 gives, in the order of its records.
 FORMATTED: dict[str, int] = {
     METADATA_VERSION: 30,

@@ -1,5 +1,4 @@
-"""What is written when a node formats a directory, takes it over, and leaves it (metadata-log sections 4
-to 6).
+"""What is written when a node formats a directory, takes it over, and leaves it.
 
 A directory goes from Apache Kafka to us and back because both write these records. Functions here only make
 records; the metadata log appends them. Invariants: a partition's directories name the log directory that
@@ -9,16 +8,16 @@ holds it; leader epochs only grow; a stopped directory has its broker fenced and
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.cluster import features
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE, NO_LEADER, NOT_TOLD, Image
+from pykafkad.cluster.metadata_records import config_record
 from pykafkad.errors import StartupError
 from pykafkad.messages import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     BrokerRegistrationChangeRecord,
-    ConfigRecord,
     EndTransactionRecord,
     PartitionChangeRecord,
     RegisterBrokerRecord,
@@ -41,7 +40,7 @@ SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 def check_node(image: Image, node_id: int) -> None:
-    """Refuse a directory of another node, or of several: its logs would look stray (rules R7, R12)."""
+    """Refuse a directory of another node, or of several: its logs would be set aside as ones that nobody knows."""
     for topic in image.topics.values():
         for index, partition in enumerate(topic.partitions):
             if partition.replicas != [node_id]:
@@ -52,7 +51,7 @@ def check_node(image: Image, node_id: int) -> None:
 
 
 def check_not_orphaned(log_directories: Iterable[str]) -> None:
-    """Topics without a metadata log: starting an empty cluster here would lose them (rule R8)."""
+    """Topics without a metadata log: starting an empty cluster here would lose them."""
     for directory in log_directories:
         for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else []:
             topic, _, index = name.rpartition("-")
@@ -125,12 +124,12 @@ def take_over(
     *,
     some_offline: bool = False,
 ) -> None:
-    """Lead a new quorum epoch, register this broker in it, and lead every partition (rule R1).
+    """Lead a new quorum epoch, register this broker in it, and lead every partition. Nothing is written in an
+    epoch that another node led, or this node before a crash.
 
     `directories`: the ids of those that are online. `some_offline`: there are others, and what is not in these may
     lie there.
     """
-    check_node(log.image, node_id)
     is_new = log.is_new
     log.begin_epoch(node_id)
     log.append_leader_change(node_id)
@@ -218,7 +217,7 @@ def is_elsewhere(partition: PartitionInfo, directories: list[bytes]) -> bool:
 
 
 def stop(log: MetadataLog, node_id: int) -> None:
-    """Controlled shutdown, complete: no leaders, then this broker fenced (rule R4)."""
+    """Controlled shutdown, complete: no leaders, then this broker fenced, as one that is gone is in Kafka."""
     image = log.image
     broker = image.brokers[node_id]
     changes: list[Record] = [
@@ -254,7 +253,3 @@ def in_batches(changes: Sequence[Record]) -> list[Sequence[Record]]:
         changes[start : start + MAX_RECORDS_IN_BATCH]
         for start in range(0, len(changes), MAX_RECORDS_IN_BATCH)
     ]
-
-
-def config_record(resource_type: int, resource: str, key: str, value: str | None) -> Any:
-    return ConfigRecord(resource_type=resource_type, resource_name=resource, name=key, value=value)

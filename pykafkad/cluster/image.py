@@ -1,9 +1,10 @@
 """The image: everything the metadata log says, replayed. Brokers, topics, configs, features, ids, ACLs,
 quotas.
 
-`apply(record)` is the only way in, at start-up and while serving, so what is served is what a restart finds.
+`apply(record)` is the only way in, at start-up and while serving, so what is served is what a restart finds. What it
+changes is noted in a delta (cluster/delta.py), which `take_delta` hands out to be published.
 Invariants: a topic's partitions are numbered from 0 without gaps; `topics` and `topics_by_id` hold the same
-topics. What cannot be is a MetadataError (stricter than Kafka's replay; metadata-log rule R5).
+topics. What cannot be is a MetadataError: stricter than Kafka's replay, since nobody else has a copy to go by.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from pykafkad.cluster import features, topic_names
+from pykafkad.cluster.delta import Delta
 from pykafkad.cluster.metadata_records import MetadataError
 from pykafkad.uuids import ZERO, to_text
 
@@ -130,8 +132,6 @@ class Image:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}
         self.topic_changes = 0  # goes up with every change to topics and their partitions
-        self.removed: list[Topic] = []  # since somebody last took them away, to delete their logs
-        self.colliding: dict[str, dict[str, None]] = {}  # collision key -> names; the names that can collide
         self.brokers: dict[int, BrokerInfo] = {}
         self.controllers: dict[int, Any] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}  # (resource type, name) -> key -> value
@@ -144,7 +144,10 @@ class Image:
         self.kraft_version = 0  # 1: the log says who the voters are (KIP-853)
         # While a snapshot is made: topic id -> the partitions that it had, where they have changed since.
         self.before: dict[bytes, list[PartitionInfo]] | None = None
+        self._copied: set[tuple[int, str]] = set()  # resources whose configs are no longer the snapshot's
+        self._copied_for: dict[bytes, list[PartitionInfo]] | None = None
         self.offset = -1  # of the last record applied; ApiVersions shows it as the features' epoch
+        self._delta = Delta(is_whole=True)
         self._apply: dict[int, Callable[[Any], None]] = self._appliers()
 
     @property
@@ -176,15 +179,15 @@ class Image:
         known = broker.directories
         return not known or directory_id in known or directory_id in NOT_TOLD
 
-    def collides_with(self, name: str) -> str | None:
-        """An existing topic whose name differs from this one only in '.' and '_', if there is one."""
-        names = self.colliding.get(topic_names.collision_key(name), {})
-        return next(iter(names), None) if topic_names.can_collide(name) else None
-
     def apply(self, record: Any, offset: int | None = None) -> None:
         self._apply[record.api_key](record)
         if offset is not None:
             self.offset = offset
+
+    def take_delta(self) -> Delta:
+        """What has changed since it was last taken; at first, everything there is."""
+        delta, self._delta = self._delta, Delta()
+        return delta
 
     def _appliers(self) -> dict[int, Callable[[Any], None]]:
         return {
@@ -220,6 +223,7 @@ class Image:
 
     def _register_broker(self, record: Any) -> None:
         self.brokers[record.broker_id] = BrokerInfo(record)
+        self._delta.brokers.add(record.broker_id)
         self._replicas_changed()
 
     def _unregister_broker(self, record: Any) -> None:
@@ -250,11 +254,13 @@ class Image:
             topic.cache.clear()
 
     def _broker(self, broker_id: int, epoch: int) -> BrokerInfo:
+        """To be changed."""
         broker = self.brokers.get(broker_id)
         if broker is None:
             raise MetadataError(f"broker {broker_id} is not registered")
         if broker.epoch != epoch:
             raise MetadataError(f"broker {broker_id} has epoch {broker.epoch}, not {epoch}")
+        self._delta.brokers.add(broker_id)
         return broker
 
     def _register_controller(self, record: Any) -> None:
@@ -269,21 +275,16 @@ class Image:
         topic = Topic(name, record.topic_id, self.configs.setdefault((TOPIC_RESOURCE, name), {}))
         self.topics[name] = self.topics_by_id[record.topic_id] = topic
         self.topic_changes += 1
-        if topic_names.can_collide(name):
-            self.colliding.setdefault(topic_names.collision_key(name), {})[name] = None
+        self._delta.topic_created(topic)
 
     def _remove_topic(self, record: Any) -> None:
         topic = self._topic_of(record.topic_id)
         del self.topics_by_id[topic.id], self.topics[topic.name]
-        self.removed.append(topic)
         self.topic_changes += 1
-        self.configs.pop((TOPIC_RESOURCE, topic.name), None)
-        key = topic_names.collision_key(topic.name)
-        names = self.colliding.get(key)
-        if names is not None:
-            names.pop(topic.name, None)
-            if not names:
-                del self.colliding[key]
+        resource = TOPIC_RESOURCE, topic.name
+        self.configs.pop(resource, None)
+        self._delta.configs.pop(resource, None)
+        self._delta.topic_deleted(topic)
 
     def _partition(self, record: Any) -> None:
         topic = self._topic_of(record.topic_id)
@@ -295,6 +296,7 @@ class Image:
             self.before.setdefault(topic.id, list(topic.partitions))
         topic.partitions.append(PartitionInfo(record))
         topic.cache.clear()
+        self._delta.partition_added(topic, record.partition_id)
         self.topic_changes += 1
 
     def _partition_change(self, record: Any) -> None:
@@ -306,11 +308,15 @@ class Image:
             topic.partitions[record.partition_id] = topic.partitions[record.partition_id].copy()
         topic.partitions[record.partition_id].change(record)
         topic.cache.clear()
+        if record.leader != UNCHANGED_LEADER:
+            self._delta.leader_elected(topic, record.partition_id)
 
     def _clear_elr(self, record: Any) -> None:
         """min.insync.replicas changed: who is eligible is found out anew (empty name: in all topics)."""
         topics = self.topics.values() if not record.topic_name else [self._topic_named(record.topic_name)]
         for topic in topics:
+            if not any(each.eligible_leader_replicas or each.last_known_elr for each in topic.partitions):
+                continue
             if self.before is not None:
                 self.before.setdefault(topic.id, topic.partitions)
                 topic.partitions = [partition.copy() for partition in topic.partitions]
@@ -340,9 +346,17 @@ class Image:
             self.configs.setdefault(resource, {})[record.name] = record.value
         elif resource in self.configs:
             self.configs[resource].pop(record.name, None)
+        self._delta.config_written(
+            record, self.topics.get(resource[1]) if resource[0] == TOPIC_RESOURCE else None
+        )
 
     def _replace_configs(self, resource: tuple[int, str]) -> None:
-        """A snapshot holds on to the configs as they are; what changes is a copy."""
+        """A snapshot holds on to the configs as they are; what changes is a copy, made once."""
+        if self._copied_for is not self.before:
+            self._copied_for, self._copied = self.before, set()
+        if resource in self._copied:
+            return
+        self._copied.add(resource)
         configs = self.configs[resource] = dict(self.configs[resource])
         if resource[0] == TOPIC_RESOURCE and resource[1] in self.topics:
             self.topics[resource[1]].configs = configs
@@ -357,6 +371,7 @@ class Image:
             )
         if record.name == features.METADATA_VERSION and record.feature_level < supported[0]:
             raise MetadataError(f"{record.name} {record.feature_level} is older than {supported[0]}")
+        self._delta.features.add(record.name)
         if record.feature_level == 0:
             self.features.pop(record.name, None)
         else:
@@ -373,20 +388,25 @@ class Image:
 
     def _acl(self, record: Any) -> None:
         self.acls[record.id] = record
+        self._delta.acls.add(record.id)
 
     def _remove_acl(self, record: Any) -> None:
         if self.acls.pop(record.id, None) is None:
             raise MetadataError(f"there is no ACL with id {to_text(record.id)}")
+        self._delta.acls.add(record.id)
 
     def _scram(self, record: Any) -> None:
         self.scram_users[record.name, record.mechanism] = record
+        self._delta.scram_users.add((record.name, record.mechanism))
 
     def _remove_scram(self, record: Any) -> None:
         if self.scram_users.pop((record.name, record.mechanism), None) is None:
             raise MetadataError(f"user {record.name} has no credential of mechanism {record.mechanism}")
+        self._delta.scram_users.add((record.name, record.mechanism))
 
     def _client_quota(self, record: Any) -> None:
         entity = tuple(sorted(((part.entity_type, part.entity_name) for part in record.entity), key=str))
+        self._delta.client_quotas.add(entity)
         if not record.remove:
             self.client_quotas.setdefault(entity, {})[record.key] = record.value
             return
@@ -397,9 +417,11 @@ class Image:
 
     def _delegation_token(self, record: Any) -> None:
         self.delegation_tokens[record.token_id] = record
+        self._delta.delegation_tokens.add(record.token_id)
 
     def _remove_delegation_token(self, record: Any) -> None:
         self.delegation_tokens.pop(record.token_id, None)
+        self._delta.delegation_tokens.add(record.token_id)
 
 
 def _nothing(record: Any) -> None:

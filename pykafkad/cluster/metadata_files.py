@@ -137,7 +137,7 @@ def write_synced(path: str, parts: Iterable[bytes], mode: int = 0o644) -> None:
 
 def remove(directory: str, names: Iterable[str]) -> None:
     for name in names:
-        files.remove_if_there(os.path.join(directory, name))
+        files.remove(os.path.join(directory, name))
 
 
 def fsync_file(path: str) -> None:

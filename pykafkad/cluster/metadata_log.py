@@ -5,7 +5,7 @@ Owns the segments and the small files (metadata_files draws them all); snapshots
 else writes there. Invariants: one append is one batch, so a crash keeps all of it or nothing; nothing is answered
 before it is fsynced; one write is under way at a time (the controller sees to it); all that is in the log is
 committed. A torn last batch is cut at start-up; anything else that cannot be read is a refusal to start, never a
-cut (metadata-log rules R1, R5 and R8; KIP-500, KIP-595, KIP-630, KIP-868 for transactions of records).
+cut: what is behind it was acknowledged (KIP-500, KIP-595, KIP-630, KIP-868 for transactions of records).
 """
 
 from __future__ import annotations
@@ -165,9 +165,13 @@ class MetadataLog:
 
     def build(self, batch: Sequence[Record]) -> bytes:
         """The bytes of one batch."""
+        return self.framed(metadata_records.encode_all(batch))
+
+    def framed(self, values: Sequence[bytes]) -> bytes:
+        """The same, of records that are encoded already."""
         now_ms = self.clock.now_ms()
         data: bytes = records.build(
-            [(None, value, [], now_ms) for value in metadata_records.encode_all(batch)],
+            [(None, value, [], now_ms) for value in values],
             base_offset=self.end_offset,
             leader_epoch=self.epoch,
         )
@@ -225,11 +229,18 @@ class MetadataLog:
         log.info(f"rolled the metadata log at offset {self.end_offset}")
 
     def committed(self, data: bytes, batch: Sequence[Record]) -> None:
-        """These bytes and records are on disk: count them, and make them true."""
+        """These bytes and records are on disk: count them, and make them true. All are counted and tried, whatever is
+        raised, since the log has them."""
+        first_error = None
         for record, _ in batch:
-            self.image.apply(record, self.end_offset)
+            try:
+                self.image.apply(record, self.end_offset)
+            except Exception as error:
+                first_error = first_error or error
             self.end_offset += 1
         self._count(data)
+        if first_error is not None:
+            raise first_error
 
     def _count(self, data: bytes) -> None:
         if self._rolled is not None:

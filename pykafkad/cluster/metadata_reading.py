@@ -5,7 +5,8 @@ the snapshot covers is passed over by the segment's index, where there is a good
 batch of the log is a torn write, and ends the replay there; what is wrong before it is a MetadataError that names
 the file and the offset. A damaged snapshot is left out if the log below it is still there. Transactions of records
 (KIP-868) count when they end; an open or aborted one never happened. Records of unknown types, and fields with
-unknown tags, are passed over and noted in `unknown`: then the log is never cut below them (rule R10).
+unknown tags, are passed over and noted in `unknown`: then the log is never cut below them, since no
+snapshot would have what they say.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
     key of a control record:     int16 version (0) | int16 type
     value of a control record:   a message that begins with its own int16 version
 
-A record of a type that 4.3.1 does not know is kept as it is, and never becomes part of a snapshot
-(metadata-log rule R10); a version that 4.3.1 does not know of a type that it does is a MetadataError.
+A record of a type that 4.3.1 does not know is kept as it is, and no snapshot is made that would lose it; a version that
+4.3.1 does not know of a type that it does is a MetadataError.
 """
 
 from __future__ import annotations
@@ -171,3 +171,9 @@ def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
         if byte < 128:
             return number, position
     raise MetadataError("malformed record frame")
+
+
+def config_record(resource_type: int, resource: str, key: str, value: str | None) -> Any:
+    """A key that is set, or (None) no longer."""
+    kind = messages.ConfigRecord
+    return kind(resource_type=resource_type, resource_name=resource, name=key, value=value)

@@ -1,12 +1,13 @@
 """The life of the metadata log: when a snapshot is made, and what goes once a newer one covers it (KIP-630).
 
 A snapshot is due after metadata.log.max.record.bytes.between.snapshots, or metadata.log.max.snapshot.interval.ms
-after the last one if there is anything new. Its batches are made on the loop, one a turn; a thread writes them to
+after the last one if there is anything new. Its batches are made on the loop, in slices; a thread writes them to
 `….checkpoint.part`, syncs and renames. Once a minute the oldest snapshots go, and the segments that the next one
 covers, as long as everything together is larger than metadata.max.retention.bytes or the oldest is older than
 metadata.max.retention.ms. Invariants: the newest snapshot stays; what is removed is covered by one that stays; where
-a record is not understood nothing is made and nothing goes (rule R10). A snapshot that cannot be written is given up:
-the log has everything. What a start passed over, since a snapshot has it, is verified once in the background.
+a record is not understood nothing is made and nothing goes. A snapshot that cannot be made is given up
+for a minute: the log has everything. What a start passed over, since a snapshot has it, is verified once in the
+background.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ from typing import TYPE_CHECKING, Any
 from pykafkad.cluster import metadata_files
 from pykafkad.cluster.metadata_files import PART, READ_ONLY, snapshot_name, snapshot_of
 from pykafkad.logs import logger
+from pykafkad.slices import GO_ON
 
 if TYPE_CHECKING:
     from pykafkad.clock import Clock
-    from pykafkad.cluster.commits import Soon, Submit
+    from pykafkad.cluster.commits import Submit
     from pykafkad.cluster.metadata_log import MetadataLog
+    from pykafkad.cluster.snapshots import Snapshot
     from pykafkad.config import BrokerConfig
+    from pykafkad.slices import Run, Work
 
-CHECK_INTERVAL_MS = 60_000
+CHECK_INTERVAL_MS = RETRY_MS = 60_000
 
 SnapshotId = tuple[int, int]
 Commit = Callable[[Sequence[Any], Callable[[Any], None]], None]
@@ -35,19 +39,20 @@ log = logger("metadata")
 
 class Upkeep:
     def __init__(
-        self, config: BrokerConfig, metadata: MetadataLog, clock: Clock, submit: Submit, soon: Soon
+        self, config: BrokerConfig, metadata: MetadataLog, clock: Clock, submit: Submit, run: Run
     ) -> None:
         self._config = config
         self._log = metadata
         self._clock = clock
         self._submit = submit
-        self._soon = soon
+        self._run = run
         self._max_bytes: int = config["metadata.log.max.record.bytes.between.snapshots"]
         self._interval_ms: int = config["metadata.log.max.snapshot.interval.ms"]
         damaged = [snapshot_of(os.path.basename(path)) for path, _ in metadata.contents.damaged]
         self.snapshots = [each for each in metadata.contents.snapshots if each not in damaged]
         self.commit: Commit = lambda records, done: None  # as the controller's
         self._last_ms = clock.monotonic_ms()
+        self._not_before_ms = 0  # after a snapshot that could not be made
         self._busy = False  # with a snapshot, or with what goes
         self._unverified = metadata.contents.passed_over
         self._heals = False  # the log is to be left behind: damage was found in what a snapshot covers
@@ -73,35 +78,43 @@ class Upkeep:
     # -- making one
 
     def _make(self, why: str) -> None:
-        if self._busy or self._log.open_transaction or self._log.contents.unknown:
+        now_ms = self._clock.monotonic_ms()
+        if (
+            self._busy
+            or self._log.open_transaction
+            or self._log.contents.unknown
+            or now_ms < self._not_before_ms
+        ):
             return
         from pykafkad.cluster.snapshots import Snapshot
 
+        self._last_ms, self._not_before_ms = now_ms, now_ms + RETRY_MS
+        try:
+            snapshot = Snapshot(self._log, self._clock.now_ms())
+        except Exception as error:  # whoever changed the metadata is not to blame
+            log.exception("no snapshot of the metadata could be made", error)
+            return
         self._busy = True
-        self._last_ms = self._clock.monotonic_ms()
-        snapshot = Snapshot(self._log, self._clock.now_ms())
         log.info(f"making the metadata snapshot {snapshot_name(snapshot.id)}: {why}")
-        batches: list[bytes] = []
+        self._run(encoded(snapshot), lambda result: self._encoded(snapshot, result))
 
-        def turn() -> None:
-            batch = snapshot.next_batch()
-            if batch is not None:
-                batches.append(batch)
-                self._soon(turn)
-                return
-            directory = self._log.directory
-            self._submit(
-                lambda: write_snapshot(directory, snapshot.id, batches),
-                lambda result: self._made(snapshot.id, snapshot.covered_bytes, result),
-            )
-
-        turn()
+    def _encoded(self, snapshot: Snapshot, result: Any) -> None:
+        if isinstance(result, Exception):
+            self._log.image.before = None  # nobody holds on to what changes
+            self._made(snapshot.id, 0, result)
+            return
+        directory = self._log.directory
+        self._submit(
+            lambda: write_snapshot(directory, snapshot.id, result),
+            lambda result: self._made(snapshot.id, snapshot.covered_bytes, result),
+        )
 
     def _made(self, snapshot: SnapshotId, covered_bytes: int, result: Any) -> None:
         self._busy = False
         if isinstance(result, BaseException):
             log.error(f"the metadata snapshot {snapshot_name(snapshot)} could not be written: {result}")
             return
+        self._not_before_ms = 0
         self._log.bytes_appended -= covered_bytes
         self.snapshots.append(snapshot)
         if self._heals:
@@ -147,7 +160,6 @@ class Upkeep:
     def _clean(self, max_bytes: int | None = None) -> None:
         from pykafkad.cluster.metadata_retention import Retention
 
-        self._busy = True
         retention = Retention(
             self._log.directory,
             self.snapshots,
@@ -156,6 +168,7 @@ class Upkeep:
             self._config["metadata.max.retention.ms"],
         )
         now_ms = self._clock.now_ms()
+        self._busy = True
         self._submit(lambda: retention.run(now_ms), self._cleaned)
 
     def _cleaned(self, result: Any) -> None:
@@ -165,6 +178,15 @@ class Upkeep:
             return
         self.snapshots = [each for each in self.snapshots if each[0] >= result]
         self._log.forget_below(result)
+
+
+def encoded(snapshot: Snapshot) -> Work:
+    """Its batches."""
+    batches: list[bytes] = []
+    while (batch := snapshot.next_batch()) is not None:
+        batches.append(batch)
+        yield GO_ON
+    return batches
 
 
 def write_snapshot(directory: str, snapshot: SnapshotId, batches: list[bytes]) -> None:

@@ -9,34 +9,36 @@ are not have no leader. All of it is written into a new metadata log in the over
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import features
-from pykafkad.cluster.controller import Controller
-from pykafkad.cluster.handover import config_record, in_batches
+from pykafkad.cluster.handover import in_batches
 from pykafkad.cluster.image import NO_LEADER, TOPIC_RESOURCE, Image
+from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_reading import read_directory
-from pykafkad.cluster.metadata_records import MetadataError
-from pykafkad.cluster.topic_creation import Planned
+from pykafkad.cluster.metadata_records import MetadataError, config_record
+from pykafkad.cluster.topic_creation import refused
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
 from pykafkad.config import TOPIC_KEYS, ConfigError, TopicConfig
 from pykafkad.logs import logger
 from pykafkad.messages import PartitionRecord, TopicRecord
-from pykafkad.storage import checkpoints, overlay
-from pykafkad.storage.opened import refusal
+from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.files import TopicPartition
+from pykafkad.storage.overlay import overlay
+from pykafkad.storage.overlay.opened import refusal
 from pykafkad.uuids import ZERO, random_uuid
 
 if TYPE_CHECKING:
+    from pykafkad.cluster.controller import Created, Deleted, Plan, Told
     from pykafkad.cluster.metadata_records import Record
-    from pykafkad.cluster.partition_changes import Grown
     from pykafkad.config import BrokerConfig
-    from pykafkad.errors import KafkaError
-    from pykafkad.storage.overlay import Source
-    from pykafkad.storage.partition import Partition
+    from pykafkad.slices import Work
+    from pykafkad.storage.log.log import Log
+    from pykafkad.storage.overlay.overlay import Source
 
-TopicPartition = tuple[str, int]
 
+MOST_PARTITIONS = 1_000_000  # of a topic; a name or a number that says more is nobody's
 NAMED = 5  # topics that one line of the log names
 
 log = logger("open")
@@ -85,7 +87,12 @@ def catalogue(
         )
     paths_of: dict[str, dict[int, str]] = {}
     for (name, index), source in sorted(shown.items(), key=lambda each: each[0]):
-        paths_of.setdefault(name, {})[index] = source.partitions[name, index]
+        path = source.partitions[name, index]
+        if index < MOST_PARTITIONS:
+            paths_of.setdefault(name, {})[index] = path
+        else:
+            log.warn(f"{path} is not shown: no topic has {index} partitions before it")
+            del shown[name, index]
     for name, paths in paths_of.items():
         ids = {index: checkpoints.read_topic_id(path) for index, path in paths.items()}
         topic = known(name, image, config) or found(name, paths, ids, config)
@@ -121,7 +128,8 @@ def found(
     count = max(paths) + 1
     if name == CONSUMER_OFFSETS and (len(paths) < count or config.explicit("offsets.topic.num.partitions")):
         # Which of its partitions a group is in depends on how many there are.
-        count = max(count, config["offsets.topic.num.partitions"])
+        configured = config["offsets.topic.num.partitions"]
+        count = max(count, configured if configured <= MOST_PARTITIONS else 0)
     return OpenedTopic(name, topic_id, {}, count)
 
 
@@ -140,38 +148,43 @@ def usable(name: str, configs: dict[str, str], config: BrokerConfig) -> dict[str
     return kept
 
 
-class OpenedController(Controller):
+class OpenedController(LocalController):
     """Shows what was opened. Only `__consumer_offsets` may be made, in the overlay."""
 
     topics: dict[str, OpenedTopic]  # what to show; given before it takes over
 
+    def check(self) -> None:
+        """What was copied may be of any node, and of several."""
+
     def load_logs(self) -> None:
+        """What could be opened becomes known to the metadata, and is published like any other change."""
+        self._publish()
+        for topic in self.topics.values():
+            self._log.append(*in_batches(self._records(topic)))
+        self._publish()
+
+    def _recover(self) -> set[TopicPartition]:
         configs = {name: TopicConfig(self._config, topic.configs) for name, topic in self.topics.items()}
         known = {(name, index): topic.id for name, topic in self.topics.items() for index in topic.present}
         for name, index in self._storage.open_all(known, configs.__getitem__):
             log.warn(f"{name}-{index} could not be opened")
-        for topic in self.topics.values():
-            self._lead(topic)
+        return set()
 
-    def _lead(self, topic: OpenedTopic) -> None:
-        """Every partition that was opened. Groups need all of `__consumer_offsets`: the missing ones begin empty."""
+    def _records(self, topic: OpenedTopic) -> list[Record]:
+        """Of every partition; those that were opened are led. Groups need all of `__consumer_offsets`: the missing ones
+        begin empty."""
         records: list[Record] = [(TopicRecord(name=topic.name, topic_id=topic.id), 0)]
         for key, value in topic.configs.items():
             records.append((config_record(TOPIC_RESOURCE, topic.name, key, value), 0))
-        led = []
         for index in range(len(topic.partitions)):
             partition = self._storage.get(topic.name, index)
             if partition is not None or topic.name == CONSUMER_OFFSETS:
-                led.append(index)
                 records.append(self._led(topic, index, partition))
             else:
                 records.append(self._absent(topic, index))
-        self._log.append(*in_batches(records))
-        shown, config = self.image.topics[topic.name], self.topic_config(topic.name)
-        for index in led:
-            self._open_partition(shown, index, config)
+        return records
 
-    def _led(self, topic: OpenedTopic, index: int, partition: Partition | None) -> Record:
+    def _led(self, topic: OpenedTopic, index: int, partition: Log | None) -> Record:
         record = PartitionRecord(
             partition_id=index,
             topic_id=topic.id,
@@ -197,36 +210,24 @@ class OpenedController(Controller):
 
     # -- what is refused
 
-    def create_topics(
-        self, topics: Sequence[Any], validate_only: bool, done: Callable[[list[Planned]], None]
-    ) -> None:
+    def _create(self, topics: Sequence[Any], validate_only: bool, done: Created) -> Work:
         if [topic.name for topic in topics] == [CONSUMER_OFFSETS]:
-            super().create_topics(topics, validate_only, done)
-            return
-        planned = [Planned(topic.name) for topic in topics]
-        for topic in planned:
-            topic.error = refusal()
-        done(planned)
+            yield from super()._create(topics, validate_only, done)
+        else:
+            done((yield from refused(topics, refusal())))
 
-    def create_partitions(
-        self, topics: Sequence[Any], validate_only: bool, done: Callable[[list[Grown]], None]
-    ) -> None:
+    def _grow(self, topics: Sequence[Any], validate_only: bool, done: Created) -> Work:
         from pykafkad.cluster.partition_changes import Grown
 
-        grown = [Grown(topic.name) for topic in topics]
-        for topic in grown:
-            topic.error = refusal()
-        done(grown)
+        done((yield from refused(topics, refusal(), Grown)))
 
-    def delete_topics(self, topic_ids: Sequence[bytes], done: Callable[[KafkaError | None], None]) -> None:
+    def delete_topics(self, topic_ids: Sequence[bytes], done: Deleted) -> None:
+        done(dict.fromkeys(topic_ids, refusal()))
+
+    def commit(self, records: Sequence[Record], done: Told) -> None:
         done(refusal())
 
-    def commit(self, records: Sequence[Record], done: Callable[[KafkaError | None], None]) -> None:
-        done(refusal())
-
-    def in_turn(
-        self, plan: Callable[[], Sequence[Record]], done: Callable[[KafkaError | None], None]
-    ) -> None:
+    def in_turn(self, plan: Plan, done: Told) -> None:
         done(refusal())
 
 

@@ -12,15 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster import features
-from pykafkad.cluster.topic_creation import MAX_RECORDS_IN_REQUEST, bad_assignment, check_assignment
+from pykafkad.cluster.topic_creation import (
+    MAX_RECORDS_IN_REQUEST,
+    bad_assignment,
+    check_assignment,
+    partition_record,
+)
 from pykafkad.errors import KafkaError
-from pykafkad.messages import PartitionRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from pykafkad.cluster.image import Image, Topic
     from pykafkad.cluster.metadata_records import Record
+    from pykafkad.slices import Work
 
 
 class Grown:
@@ -36,14 +41,15 @@ class Grown:
         self.records: list[Record] = []
 
 
-def plan(topics: Sequence[Any], image: Image, place: Callable[[int], list[bytes]]) -> list[Grown]:
+def plan(topics: Sequence[Any], image: Image, place: Callable[[int], list[bytes]]) -> Work:
     """One Grown a topic, in the request's order. `place(count)`: directories for that many partitions.
 
     Kafka collects the records of a request in a list of 10,000: the topic that overflows it fails, and all
     that need room after it. (Kafka then writes what the list holds all the same; here nothing of it is.)
     """
     room = MAX_RECORDS_IN_REQUEST
-    planned = []
+    planned: list[Grown] = []
+    replicas: dict[str, list[list[int]]] = {}  # of the new partitions
     for wanted in topics:
         grown = Grown(wanted.name)
         planned.append(grown)
@@ -51,19 +57,28 @@ def plan(topics: Sequence[Any], image: Image, place: Callable[[int], list[bytes]
             topic = image.topics.get(wanted.name)
             if topic is None:
                 raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
-            replicas = new_replicas(wanted, topic, image, room)
-            grown.records = records_of(topic, replicas, image, place)
+            grown.topic_id, grown.first = topic.id, len(topic.partitions)
+            new = yield from new_replicas(wanted, topic, image, room)
+            replicas[grown.name] = new
+            room -= len(new)
         except KafkaError as error:
-            grown.error = error
+            grown.error = error.alone()
             if error.code == errors.UNKNOWN_SERVER_ERROR:
                 room = 0
-            continue
-        grown.topic_id, grown.first = topic.id, len(topic.partitions)
-        room -= len(grown.records)
+        yield
+    version = features.partition_version(image.metadata_version)
+    directories = iter(place(sum(map(len, replicas.values()))))
+    for grown in planned:
+        for number, nodes in enumerate(replicas.get(grown.name, ())):
+            index, directory = grown.first + number, next(directories)
+            grown.records.append(
+                (partition_record(grown.topic_id, index, nodes, directory, version), version)
+            )
+            yield
     return planned
 
 
-def new_replicas(wanted: Any, topic: Topic, image: Image, room: int) -> list[list[int]]:
+def new_replicas(wanted: Any, topic: Topic, image: Image, room: int) -> Work:
     """The replicas of each new partition, or KafkaError."""
     present, factor = len(topic.partitions), len(topic.partitions[0].replicas)
     more = wanted.count - present
@@ -83,7 +98,7 @@ def new_replicas(wanted: Any, topic: Topic, image: Image, room: int) -> list[lis
                 "assignment(s) were specified."
             )
         for assignment in assignments:
-            check_assignment(assignment.broker_ids, image.brokers, factor)
+            yield from check_assignment(assignment.broker_ids, image.brokers, factor)
     if more > room:
         raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
     if assignments is not None:
@@ -91,28 +106,7 @@ def new_replicas(wanted: Any, topic: Topic, image: Image, room: int) -> list[lis
     return [sorted(image.brokers)[:factor]] * more
 
 
-def records_of(
-    topic: Topic, replicas: list[list[int]], image: Image, place: Callable[[int], list[bytes]]
-) -> list[Record]:
-    version = features.partition_version(image.metadata_version)
-    first = len(topic.partitions)
-    records: list[Record] = []
-    for number, (nodes, directory) in enumerate(zip(replicas, place(len(replicas)), strict=True)):
-        record = PartitionRecord(
-            partition_id=first + number,
-            topic_id=topic.id,
-            replicas=nodes,
-            isr=nodes,
-            leader=nodes[0],
-            leader_epoch=0,
-            partition_epoch=0,
-            directories=[directory] if version >= 1 else [],
-        )
-        records.append((record, version))
-    return records
-
-
-def check_reassignment(image: Image, name: str, index: int, replicas: list[int] | None) -> None:
+def check_reassignment(image: Image, name: str, index: int, replicas: list[int] | None) -> Work:
     """KafkaError where Kafka refuses to move a partition to these replicas (None: to end its move)."""
     topic = image.topics.get(name)
     if topic is None:
@@ -121,4 +115,4 @@ def check_reassignment(image: Image, name: str, index: int, replicas: list[int] 
         raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"Unable to find partition {name}:{index}.")
     if replicas is None:
         raise KafkaError(errors.NO_REASSIGNMENT_IN_PROGRESS)
-    check_assignment(replicas, image.brokers, None)
+    yield from check_assignment(replicas, image.brokers, None)

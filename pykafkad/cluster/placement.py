@@ -21,12 +21,12 @@ from pykafkad.uuids import ZERO
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pykafkad.cluster.controller import Controller
     from pykafkad.cluster.image import Image, Topic
+    from pykafkad.cluster.local_controller import LocalController
     from pykafkad.cluster.metadata_log import MetadataLog
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.storage.directories import LogDirectory
-    from pykafkad.storage.partition import Partition
+    from pykafkad.storage.log.log import Log
 
 KNOWS_DIRECTORIES = 2  # version of BrokerRegistrationChangeRecord
 
@@ -34,7 +34,7 @@ log = logger("controller")
 
 
 class Placement:
-    def __init__(self, controller: Controller, image: Image, storage: Any) -> None:
+    def __init__(self, controller: LocalController, image: Image, storage: Any) -> None:
         self._controller = controller
         self._image = image
         self._storage = storage
@@ -63,11 +63,11 @@ class Placement:
     # -- moves
 
     def moved(
-        self, partition: Partition, directory: LogDirectory, done: Callable[[KafkaError | None], None]
+        self, partition: Log, directory: LogDirectory, done: Callable[[KafkaError | None], None]
     ) -> None:
         """A partition is about to go on in another log directory."""
         topic = self._image.topics_by_id.get(partition.topic_id)
-        if topic is None or self._controller.id_of(topic.name) != topic.id:
+        if topic is None or self._controller.names.id_of(topic.name) != topic.id:
             done(KafkaError(UNKNOWN_TOPIC_OR_PARTITION))
             return
         self._controller.commit(self._assignment(topic, partition.index, directory.directory_id), done)
@@ -110,7 +110,8 @@ class Placement:
             *(
                 resign(self._image, topic, index, partition)
                 for topic in self._image.topics.values()
-                if self._controller.id_of(topic.name) == topic.id  # or its deletion is on its way to the log
+                if self._controller.names.id_of(topic.name)
+                == topic.id  # or its deletion is on its way to the log
                 for index, partition in enumerate(topic.partitions)
                 if partition.leader == self._node_id and is_elsewhere(partition, online)
             ),

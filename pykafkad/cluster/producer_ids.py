@@ -2,14 +2,16 @@
 (KIP-730).
 
 Invariant: no id is handed out before the record that takes its block is on disk, so that a crash wastes ids
-and never gives one twice (metadata-log rule R3). The next block is asked for before the last id is gone.
+and never gives one twice. The next block is asked for before the last id is gone.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from pykafkad.cluster.turns import tell
 from pykafkad.errors import KafkaError
 from pykafkad.messages import ProducerIdsRecord
 
@@ -31,7 +33,7 @@ class ProducerIds:
         self._blocks: list[range] = []
         self._left = 0
         self._asking = False
-        self._waiting: list[Done] = []
+        self._waiting: deque[Done] = deque()
 
     def take(self, done: Done) -> None:
         """Calls `done` with a new id, at once if there is one in hand."""
@@ -44,7 +46,7 @@ class ProducerIds:
             producer_id = block[0]
             self._blocks[:1] = [block[1:]] if len(block) > 1 else []
             self._left -= 1
-            self._waiting.pop(0)(producer_id)
+            tell(self._waiting.popleft(), producer_id)
         if self._left < ASK_AHEAD and not self._asking and (self._waiting or self._blocks):
             self._ask()
 
@@ -64,6 +66,6 @@ class ProducerIds:
             self._left += len(block)
             self._serve()
             return
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, deque()
         for done in waiting:
-            done(error)
+            tell(done, error)

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import features, metadata_records
-from pykafkad.cluster.handover import config_record
+from pykafkad.cluster.metadata_records import config_record
 from pykafkad.hot import records
 from pykafkad.messages import (
     ClientQuotaRecord,

@@ -12,12 +12,19 @@ from pykafkad.hot.records import crc32c
 from pykafkad.logs import logger
 from pykafkad.pure import telemetry
 from pykafkad.pure.telemetry import Match, MatchError, Subscription, Telemetry
+from pykafkad.slices import GO_ON
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image
     from pykafkad.config import BrokerConfig
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.pure.regex.automaton import Steps
+    from pykafkad.pure.telemetry import Evaluated
+    from pykafkad.slices import Work
 
 UNKNOWN_SOFTWARE = ("unknown", "unknown")
 
@@ -29,6 +36,13 @@ def from_image(config: BrokerConfig, image: Image) -> Telemetry:
     for (resource_type, name), configs in image.configs.items():
         subscribe(made, resource_type, name, configs)
     return made
+
+
+def follow(machine: Telemetry, image: Image, delta: Delta) -> Work:
+    """As a publisher: the subscriptions that have changed."""
+    for resource_type, name in delta.configs:
+        subscribe(machine, resource_type, name, image.configs.get((resource_type, name), {}))
+        yield GO_ON
 
 
 def subscribe(machine: Telemetry, resource_type: int, name: str, configs: Mapping[str, str]) -> None:
@@ -45,6 +59,23 @@ def subscribe(machine: Telemetry, resource_type: int, name: str, configs: Mappin
         log.error(f"client metrics subscription {name} is ignored: {error}")
         return
     machine.subscribe(name, Subscription(values["metrics"], values["interval.ms"], match))
+
+
+def answered(
+    broker: Broker, instance_id: bytes, context: Context, answer: Callable[[Evaluated | None], Any]
+) -> Any:
+    """What `answer` gives; in slices where it is to be worked out first which subscriptions the client matches."""
+    if broker.telemetry.knows(instance_id, broker.clock.now_ms()):
+        return answer(None)
+    return _evaluated(broker.telemetry, instance_id, context, answer)
+
+
+def _evaluated(
+    machine: Telemetry, instance_id: bytes, context: Context, answer: Callable[[Evaluated | None], Any]
+) -> Steps[Any]:
+    values = attributes(instance_id, context.client_id, context.connection)
+    evaluated = yield from machine.evaluate(instance_id, values)
+    return answer(evaluated)
 
 
 def attributes(instance_id: bytes, client_id: str | None, connection: Any) -> dict[str, str | None]:

@@ -14,6 +14,7 @@ from pykafkad.cluster.image import ALL_BROKERS
 from pykafkad.config import TOPIC_KEYS, ConfigError, validate_topic_configs
 from pykafkad.config_def import to_text
 from pykafkad.config_entities import TOPIC_SYNONYMS
+from pykafkad.pure import java
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -75,5 +76,13 @@ def of_broker(name: str, texts: Mapping[str, str]) -> str | None:
     for broker_key, factor in TOPIC_SYNONYMS.get(name, ()):
         text = texts.get(broker_key)
         if text is not None:
-            return text if factor == 1 else str(int(text) * factor)
+            return text if factor == 1 else str(_whole(text) * factor)
     return None
+
+
+def _whole(text: str) -> int:
+    """Kafka reads what is in another unit leniently."""
+    try:
+        return java.parse_int(text.strip(java.BLANKS))
+    except ValueError:
+        return 0

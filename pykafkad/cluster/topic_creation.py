@@ -1,9 +1,9 @@
 """Creating topics: what is refused, in which order and in which words (all of it Kafka's), and which
 records result.
 
-Nothing here writes or waits: `plan` looks at the names taken, and returns what each topic comes to. The
-order of a topic's records is Kafka's: Topic, its Configs, ClearElr where min.insync.replicas is set, its
-Partitions.
+Nothing here writes or waits: `plan` looks at the names taken, in slices of the loop, and returns what each topic comes
+to. The order of a topic's records is Kafka's: Topic, its Configs, ClearElr where min.insync.replicas is set, its
+Partitions. Invariant: numbers that a request names are checked before anything of their size is made.
 """
 
 from __future__ import annotations
@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafkad import errors
 from pykafkad.cluster import features, topic_names
-from pykafkad.cluster.handover import config_record
 from pykafkad.cluster.image import TOPIC_RESOURCE, Image
+from pykafkad.cluster.metadata_records import config_record
 from pykafkad.cluster.topic_configs import why_refused
 from pykafkad.errors import KafkaError
 from pykafkad.messages import ClearElrRecord, PartitionRecord, TopicRecord
+from pykafkad.slices import chunks
 from pykafkad.uuids import random_uuid
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Iterator, Sequence
 
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.config import BrokerConfig
+    from pykafkad.slices import Work
 
 MAX_PARTITIONS_IN_REQUEST = 10_000
 MAX_RECORDS_IN_REQUEST = 10_000
@@ -43,13 +45,14 @@ class Names(Protocol):
 class Planned:
     """What one topic of a request comes to: an error, or records."""
 
-    __slots__ = ("configs", "error", "name", "records", "replicas", "topic_id")
+    __slots__ = ("clears_elr", "configs", "error", "name", "records", "replicas", "topic_id")
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.error: KafkaError | None = None
         self.topic_id = bytes(16)
         self.configs: dict[str, str] = {}
+        self.clears_elr = False  # min.insync.replicas counts anew
         self.replicas: list[list[int]] = []  # of each partition
         self.records: list[Record] = []
 
@@ -65,33 +68,45 @@ class Planner:
         self._names = names
         self._place = place
 
-    def plan(self, topics: Sequence[Any]) -> list[Planned]:
+    def plan(self, topics: Sequence[Any]) -> Work:
         """One Planned a topic, in the request's order. Topics of a request do not see each other's names."""
-        if sum(self._partitions_wanted(topic) for topic in topics) > MAX_PARTITIONS_IN_REQUEST:
-            return refuse_all(topics, TOO_MANY_PARTITIONS)
-        planned = [self._plan(topic) for topic in topics]
-        if sum(len(topic.records) for topic in planned) > MAX_RECORDS_IN_REQUEST:
-            return refuse_all(topics, TOO_MANY_RECORDS)
+        wanted = 0
+        for some in chunks(topics):
+            wanted += sum(map(self._partitions_wanted, some))
+            yield
+        if wanted > MAX_PARTITIONS_IN_REQUEST:
+            return (yield from refused(topics, KafkaError(errors.POLICY_VIOLATION, TOO_MANY_PARTITIONS)))
+        planned = []
+        for topic in topics:
+            planned.append((yield from self._plan(topic)))
+            yield
+        good = [topic for topic in planned if topic.error is None]
+        if sum(map(records_wanted, good)) > MAX_RECORDS_IN_REQUEST:
+            return (yield from refused(topics, KafkaError(errors.POLICY_VIOLATION, TOO_MANY_RECORDS)))
+        directories = iter(self._place(sum(len(topic.replicas) for topic in good)))
+        for each in good:
+            each.topic_id = random_uuid()
+            yield from self._add_records(each, directories)
         return planned
 
     def _partitions_wanted(self, topic: Any) -> int:
+        """None for a negative number, which is refused later. (Kafka's sum is an int, so it may get past 2^31: it runs
+        out of memory then.)"""
         if topic.assignments:
             return len(topic.assignments)
         if topic.num_partitions == NOT_SET:
             return int(self._config["num.partitions"])
-        return int(topic.num_partitions)
+        return max(0, int(topic.num_partitions))
 
-    def _plan(self, topic: Any) -> Planned:
+    def _plan(self, topic: Any) -> Work:
         planned = Planned(topic.name)
         try:
             self._check_name(topic.name)
-            planned.configs = self._checked_configs(topic)
-            planned.replicas = self._replicas(topic)
+            planned.configs = yield from self._checked_configs(topic)
+            planned.replicas = yield from self._replicas(topic)
+            planned.clears_elr = "min.insync.replicas" in planned.configs and self._image.elr_enabled
         except KafkaError as error:
-            planned.error = error
-            return planned
-        planned.topic_id = random_uuid()
-        planned.records = self._records(planned)
+            planned.error = error.alone()
         return planned
 
     def _check_name(self, name: str) -> None:
@@ -106,8 +121,11 @@ class Planner:
                 errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
             )
 
-    def _checked_configs(self, topic: Any) -> dict[str, str]:
-        wanted: dict[str, str | None] = {item.name: item.value for item in topic.configs}
+    def _checked_configs(self, topic: Any) -> Work:
+        wanted: dict[str, str | None] = {}
+        for some in chunks(topic.configs):
+            wanted.update((item.name, item.value) for item in some)
+            yield
         problem = why_refused(self._config, wanted)
         if problem is not None:
             raise KafkaError(errors.INVALID_CONFIG, problem)
@@ -115,11 +133,13 @@ class Planner:
 
     # -- where the replicas go
 
-    def _replicas(self, topic: Any) -> list[list[int]]:
+    def _replicas(self, topic: Any) -> Work:
+        """The replicas of each partition, or KafkaError."""
         if topic.assignments:
-            return self._assigned(topic)
+            return (yield from self._assigned(topic))
         factor, count = topic.replication_factor, topic.num_partitions
-        if factor < NOT_SET or factor == 0:
+        default = int(self._config["default.replication.factor"])  # which Kafka lets be anything
+        if factor < NOT_SET or factor == 0 or (factor == NOT_SET and default <= 0):
             raise KafkaError(
                 errors.INVALID_REPLICATION_FACTOR,
                 "Replication factor must be larger than 0, or -1 to use the default value.",
@@ -128,7 +148,7 @@ class Planner:
             raise KafkaError(
                 errors.INVALID_PARTITIONS, "Number of partitions was set to an invalid non-positive value."
             )
-        factor = int(self._config["default.replication.factor"]) if factor == NOT_SET else factor
+        factor = default if factor == NOT_SET else factor
         count = int(self._config["num.partitions"]) if count == NOT_SET else count
         brokers = sorted(self._image.brokers)
         if self._is_cordoned():
@@ -144,14 +164,14 @@ class Planner:
                 f"{factor} cannot be reached because only {len(brokers)} broker(s) are registered or some "
                 "brokers have all their log directories cordoned.",
             )
-        return [brokers[:factor] for _ in range(count)]
+        return [brokers[:factor]] * count
 
     def _is_cordoned(self) -> bool:
         """Whether no log directory takes new partitions (KIP-1066)."""
         cordoned = self._config["cordoned.log.dirs"]
         return bool(cordoned) and (cordoned == ["*"] or not set(self._config.log_dirs) - set(cordoned))
 
-    def _assigned(self, topic: Any) -> list[list[int]]:
+    def _assigned(self, topic: Any) -> Work:
         for field, value in (
             ("replication factor", topic.replication_factor),
             ("numPartitions", topic.num_partitions),
@@ -162,59 +182,74 @@ class Planner:
                     f"A manual partition assignment was specified, but {field} was not set to -1.",
                 )
         assigned: dict[int, list[int]] = {}
+        expected = None
         for assignment in topic.assignments:
             if assignment.partition_index in assigned:
                 raise bad_assignment(
                     f"Found multiple manual partition assignments for partition {assignment.partition_index}"
                 )
-            expected = len(next(iter(assigned.values()))) if assigned else None
-            check_assignment(assignment.broker_ids, self._image.brokers, expected)
+            yield from check_assignment(assignment.broker_ids, self._image.brokers, expected)
             assigned[assignment.partition_index] = assignment.broker_ids
+            expected = expected or len(assignment.broker_ids)
+            yield
         if set(assigned) != set(range(len(assigned))):
             raise bad_assignment("partitions should be a consecutive 0-based integer sequence")
         return [assigned[index] for index in range(len(assigned))]
 
     # -- records
 
-    def _records(self, planned: Planned) -> list[Record]:
-        name, topic_id = planned.name, planned.topic_id
+    def _add_records(self, planned: Planned, directories: Iterator[bytes]) -> Work:
+        name, topic_id, records = planned.name, planned.topic_id, planned.records
         version = features.partition_version(self._image.metadata_version)
-        records: list[Record] = [(TopicRecord(name=name, topic_id=topic_id), 0)]
+        records.append((TopicRecord(name=name, topic_id=topic_id), 0))
         for key, value in planned.configs.items():
             records.append((config_record(TOPIC_RESOURCE, name, key, value), 0))
-        if "min.insync.replicas" in planned.configs and self._image.elr_enabled:
+        if planned.clears_elr:
             records.append((ClearElrRecord(topic_name=name), 0))
-        directories = self._place(len(planned.replicas))
-        for index, (replicas, directory) in enumerate(zip(planned.replicas, directories, strict=True)):
-            record = PartitionRecord(
-                partition_id=index,
-                topic_id=topic_id,
-                replicas=replicas,
-                isr=replicas,
-                leader=replicas[0],
-                leader_epoch=0,
-                partition_epoch=0,
-                directories=[directory] if version >= 1 else [],
-            )
-            records.append((record, version))
-        return records
+        for index, (replicas, directory) in enumerate(zip(planned.replicas, directories, strict=False)):
+            records.append((partition_record(topic_id, index, replicas, directory, version), version))
+            yield
 
 
-def check_assignment(replicas: list[int], brokers: Container[int], expected: int | None) -> None:
-    """KafkaError for replicas that a partition cannot have; `expected`: how many its siblings have."""
+def records_wanted(planned: Planned) -> int:
+    return 1 + len(planned.configs) + planned.clears_elr + len(planned.replicas)
+
+
+def partition_record(topic_id: bytes, index: int, replicas: list[int], directory: bytes, version: int) -> Any:
+    """Of a new partition."""
+    return PartitionRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        replicas=replicas,
+        isr=replicas,
+        leader=replicas[0],
+        leader_epoch=0,
+        partition_epoch=0,
+        directories=[directory] if version >= 1 else [],
+    )
+
+
+def check_assignment(replicas: Sequence[int], brokers: Container[int], expected: int | None) -> Work:
+    """KafkaError for replicas that a partition cannot have; `expected`: how many its siblings have. Kafka names the
+    smallest id that is wrong, as it sorts them; here they are not, since sorting holds the loop."""
     if not replicas:
         raise bad_assignment("The manual partition assignment includes an empty replica list.")
-    previous = None
-    for broker in sorted(replicas):
-        if broker == previous:
-            raise bad_assignment(
-                f"The manual partition assignment includes the broker {broker} more than once."
-            )
-        if broker not in brokers:
-            raise bad_assignment(
-                f"The manual partition assignment includes broker {broker}, but no such broker is registered."
-            )
-        previous = broker
+    seen: set[int] = set()
+    wrong: set[int] = set()
+    for some in chunks(replicas):
+        for broker in some:
+            if broker in seen or broker not in brokers:
+                wrong.add(broker)
+            seen.add(broker)
+        wrong = {min(wrong)} if wrong else wrong
+        yield
+    if wrong:
+        (broker,) = wrong
+        raise bad_assignment(
+            f"The manual partition assignment includes the broker {broker} more than once."
+            if broker in brokers
+            else f"The manual partition assignment includes broker {broker}, but no such broker is registered."
+        )
     if expected is not None and expected != len(replicas):
         raise bad_assignment(
             f"The manual partition assignment includes a partition with {len(replicas)} replica(s), but "
@@ -226,8 +261,12 @@ def bad_assignment(text: str) -> KafkaError:
     return KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, text)
 
 
-def refuse_all(topics: Sequence[Any], text: str) -> list[Planned]:
-    planned = [Planned(topic.name) for topic in topics]
-    for topic in planned:
-        topic.error = KafkaError(errors.POLICY_VIOLATION, text)
+def refused(topics: Sequence[Any], error: KafkaError, kind: Any = Planned) -> Work:
+    """All of them, for the same reason: a Planned each, or what else has a name and an error."""
+    planned = []
+    for some in chunks(topics):
+        for topic in some:
+            planned.append(kind(topic.name))
+            planned[-1].error = error
+        yield
     return planned

@@ -1,1 +1,4 @@
-"""Coordinators: run the pure group machines on top of the partitions that hold their state."""
+"""Coordinators: run pure machines on top of the partitions of the internal topics that hold their state.
+
+runtime/ is the part that knows no machine; groups.py and group_machine.py are the coordinator of groups.
+"""

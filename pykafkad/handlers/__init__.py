@@ -1,8 +1,9 @@
-"""One module an API, named after it, with `handle(broker, request, context)`; which versions are served is said here.
+"""One module for each API, named after it, with `handle(broker, request, context)`. `APIS` lists which versions are
+served.
 
 Invariant: the versions are those that Apache Kafka 4.3.1 serves of that API. ApiVersions, the dispatcher's routes and
 the README's table are made from `APIS`. A module is imported when the first request for it comes: most brokers are
-never asked for most APIs, and all of them together would cost every start a fifth more.
+never asked for most APIs, and importing all of them would make every start a fifth longer.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 
 class Unanswerable(Exception):
-    """What the client sent cannot be answered: its connection is closed and the text is logged."""
+    """The request cannot be answered: its connection is closed and the text is logged."""
 
 
 class Api:
@@ -27,11 +28,11 @@ class Api:
 
     @property
     def name(self) -> str:
-        """As Kafka spells it."""
+        """The name as Kafka spells it."""
         return self.module.title().replace("_", "")
 
     def load(self) -> Any:
-        """Its module: `handle`, and `short_form` where it knows one."""
+        """Its module, which has `handle`, and `short_form` if the API has one."""
         return __import__(f"{__name__}.{self.module}", fromlist=["handle"])
 
 
@@ -86,7 +87,7 @@ APIS = {
 
 
 def api_versions_refusal(correlation_id: int) -> Any:
-    """The whole answer to an ApiVersions request of a version that is not served."""
+    """The whole answer to an ApiVersions request whose version is not served."""
     from pykafkad.handlers.api_versions import refusal
 
     return refusal(correlation_id)

@@ -1,53 +1,87 @@
-"""AlterClientQuotas (key 49), versions 0 and 1: quotas of users, client ids and addresses set and removed (KIP-546,
+"""AlterClientQuotas (key 49), versions 0 and 1: sets and removes quotas of users, client ids and addresses (KIP-546,
 KIP-612).
 
-Answered when the new quotas are durable.
+The answer is sent when the new quotas are durable.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pykafkad import errors
+from pykafkad.errors import KafkaError
 from pykafkad.messages import AlterClientQuotasResponse
+from pykafkad.pure.authorization import ALTER_CONFIGS, CLUSTER, Need
+from pykafkad.slices import chunks, let_go
 
 if TYPE_CHECKING:
     from pykafkad.cluster.client_quotas import Change
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import AlterClientQuotasRequest
 
 
 Entry = AlterClientQuotasResponse.EntryData
 Entity = AlterClientQuotasResponse.EntityData
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    answered: list[Any] = []
-    promises: list[Context] = []
+needs = (Need(ALTER_CONFIGS, CLUSTER),)
 
-    def done(changes: list[Change]) -> None:
-        answer = AlterClientQuotasResponse(entries=[result(change) for change in changes])
-        if promises:
-            promises[0].answer(answer)
-        else:
-            answered.append(answer)
 
-    asked = [
-        (
-            {part.entity_type: part.entity_name for part in entry.entity},
-            [(operation.key, None if operation.remove else operation.value) for operation in entry.ops],
-        )
-        for entry in request.entries
-    ]
+def handle(broker: Broker, request: AlterClientQuotasRequest, context: Context) -> Any:
+    from pykafkad.cluster.client_quotas import Change
+
+    asked = []
+    for entry in request.entries:
+        types = {part.entity_type: part.entity_name for part in entry.entity}
+        operations = [(each.key, None if each.remove else each.value) for each in entry.ops]
+        asked.append(Change(types, operations))
+        yield
+
+    def done(changes: Any) -> None:
+        broker.dispatcher.give(context, answer(changes))
+
     broker.client_quotas.alter(asked, request.validate_only, done)
-    if answered:
-        return answered[0]
-    promises.append(context.defer())
-    return promises[0]
+    return context
 
 
-def result(change: Change) -> Any:
+def answer(changes: list[Change] | Exception) -> Any:
+    if isinstance(changes, Exception):
+        raise changes
+    texts_fit = True
+    for some in chunks(changes):
+        texts_fit = texts_fit and all(each.error is None or errors.fits(each.error.message) for each in some)
+        yield
+    entries = []
+    for change in changes:
+        entries.append(result(change, texts_fit))
+        yield
+    yield from let_go(changes)
+    return AlterClientQuotasResponse(entries=entries)
+
+
+def result(change: Change, texts_fit: bool) -> Any:
+    """If one of the texts is too long for an answer, all entries fail with UNKNOWN_SERVER_ERROR, as in Kafka."""
+    code = errors.UNKNOWN_SERVER_ERROR
+    error = change.error if texts_fit else KafkaError(code, errors.MESSAGES[code])
     return Entry(
-        error_code=0 if change.error is None else change.error.code,
-        error_message=None if change.error is None else change.error.message,
+        error_code=0 if error is None else error.code,
+        error_message=None if error is None else error.message,
         entity=[Entity(entity_type=type, entity_name=change.entity[type]) for type in change.types],
+    )
+
+
+def unauthorized(request: AlterClientQuotasRequest, version: int, code: int, of_each: bool) -> Any:
+    return AlterClientQuotasResponse(
+        entries=[
+            Entry(
+                error_code=code,
+                error_message=errors.MESSAGES[code],
+                entity=[
+                    Entity(entity_type=part.entity_type, entity_name=part.entity_name)
+                    for part in entry.entity
+                ],
+            )
+            for entry in request.entries
+        ]
     )

@@ -1,61 +1,73 @@
-"""AlterConfigs (key 33), versions 0 to 2: all configs of resources, as a whole: what is not named is removed (KIP-133).
+"""AlterConfigs (key 33), versions 0 to 2: replaces all configs of resources; those not named are removed (KIP-133).
 
-Answered when the new configs are durable and count.
+The answer is sent when the new configs are durable and in effect.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pykafkad import errors
+from pykafkad.errors import KafkaError
 from pykafkad.messages import AlterConfigsResponse
+from pykafkad.pure.authorization import ALTER_CONFIGS, on_configs
+from pykafkad.slices import chunks, let_go
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.cluster.config_changes import Alteration
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import AlterConfigsRequest
 
 
-Result = AlterConfigsResponse.AlterConfigsResourceResponse
+needs = on_configs(ALTER_CONFIGS)
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+def handle(broker: Broker, request: AlterConfigsRequest, context: Context) -> Any:
     from pykafkad.cluster.config_changes import Alteration
     from pykafkad.cluster.config_rules import SET
 
-    wanted = [
-        Alteration(
-            resource.resource_type,
-            resource.resource_name,
-            [(config.name, SET, config.value) for config in resource.configs],
-            is_legacy=True,
-        )
-        for resource in request.resources
-    ]
-    return alter(broker, wanted, request.validate_only, context, AlterConfigsResponse, Result)
+    wanted = []
+    for resource in request.resources:
+        alteration = Alteration(resource.resource_type, resource.resource_name, is_legacy=True)
+        for some in chunks(resource.configs):
+            alteration.changes += [(config.name, SET, config.value) for config in some]
+            yield
+        wanted.append(alteration)
+        yield
+    return alter(broker, wanted, request.validate_only, context, AlterConfigsResponse)
 
 
 def alter(
-    broker: Broker, wanted: Any, validate_only: bool, context: Context, response: Any, kind: Any
+    broker: Broker, wanted: list[Alteration], validate_only: bool, context: Context, response: Any
 ) -> Any:
-    """Has the alterations made; the answer, at once or later."""
-    answered: list[Any] = []
-    promises: list[Context] = []
+    """Make the alterations, and answer when they are in effect."""
 
-    def done() -> None:
-        answer = response(responses=[result(each, kind) for each in wanted])
-        if promises:
-            promises[0].answer(answer)
-        else:
-            answered.append(answer)
+    def done(error: Any) -> None:
+        broker.dispatcher.give(context, answer(wanted, error, response))
 
     broker.config_changes.alter(wanted, validate_only, done)
-    if answered:
-        return answered[0]
-    promises.append(context.defer())
-    return promises[0]
+    return context
 
 
-def result(alteration: Any, kind: Any) -> Any:
-    error = alteration.error
+def answer(wanted: list[Alteration], error: Exception | None, response: Any) -> Any:
+    if error is not None:
+        raise error
+    texts_fit = True
+    for some in chunks(wanted):
+        texts_fit = texts_fit and all(each.error is None or errors.fits(each.error.message) for each in some)
+        yield
+    results: list[Any] = []
+    for some in chunks(wanted):
+        results += [result(each, response.AlterConfigsResourceResponse, texts_fit) for each in some]
+        yield
+    yield from let_go(wanted)
+    return response(responses=results)
+
+
+def result(alteration: Alteration, kind: Any, texts_fit: bool) -> Any:
+    """If one of the texts is too long for an answer, all resources fail with UNKNOWN_SERVER_ERROR, as in Kafka."""
+    error = alteration.error if texts_fit else KafkaError(errors.UNKNOWN_SERVER_ERROR)
     return kind(
         error_code=0 if error is None else error.code,
         error_message=None if error is None else error.message,

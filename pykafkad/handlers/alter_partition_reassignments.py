@@ -1,8 +1,8 @@
-"""AlterPartitionReassignments (key 45), versions 0 and 1: other replicas for partitions (KIP-455; version 1:
-whether their number may change, KIP-860).
+"""AlterPartitionReassignments (key 45), versions 0 and 1: assigns other replicas to partitions (KIP-455; version 1 adds
+whether the replication factor may change, KIP-860).
 
-On a single node what is not refused is what already is, so nothing is ever under way. The checks are in
-cluster/partition_changes; a number of replicas that changes is refused by them before version 1's flag is asked.
+On a single node the only assignment that is not refused is the present one, so no reassignment is ever in progress. The
+checks are in cluster/partition_changes. They refuse a changed replication factor before version 1's flag matters.
 """
 
 from __future__ import annotations
@@ -13,40 +13,60 @@ from pykafkad import errors
 from pykafkad.cluster.partition_changes import check_reassignment
 from pykafkad.errors import KafkaError
 from pykafkad.messages import AlterPartitionReassignmentsResponse
+from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 
 if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import AlterPartitionReassignmentsRequest
+    from pykafkad.slices import Work
 
 
 TopicResponse = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 PartitionResponse = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (Need(ALTER, CLUSTER),)
+
+
+def handle(broker: Broker, request: AlterPartitionReassignmentsRequest, context: Context) -> Work:
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
-    late = errors.REQUEST_TIMED_OUT if request.timeout_ms <= 0 else errors.NONE
+    code = errors.REQUEST_TIMED_OUT if request.timeout_ms <= 0 else errors.NONE
+    responses = yield from answers(broker.image, request.topics, code)
+    if responses is None:
+        code = errors.UNKNOWN_SERVER_ERROR
+        responses = yield from answers(broker.image, request.topics, code)
     return AlterPartitionReassignmentsResponse(
-        allow_replication_factor_change=bool(late) or request.allow_replication_factor_change,
-        error_code=late,
+        allow_replication_factor_change=bool(code) or request.allow_replication_factor_change,
+        error_code=code,
         error_message=None,
-        responses=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[answer(broker.image, topic.name, item, late) for item in topic.partitions],
-            )
-            for topic in request.topics
-        ],
+        responses=responses,
     )
 
 
-def answer(image: Image, topic: str, item: Any, code: int) -> Any:
+def answers(image: Image, topics: list[Any], code: int) -> Work:
+    """The result for each partition: this code, or else the outcome of its own check. None if a message is too long to
+    be sent."""
+    responses = []
+    for topic in topics:
+        partitions = []
+        for item in topic.partitions:
+            partitions.append((yield from answer(image, topic.name, item, code)))
+            if not errors.fits(partitions[-1].error_message):
+                return None
+        responses.append(TopicResponse(name=topic.name, partitions=partitions))
+        yield
+    return responses
+
+
+def answer(image: Image, topic: str, item: Any, code: int) -> Work:
     text = None
     if code == errors.NONE:
         try:
-            check_reassignment(image, topic, item.partition_index, item.replicas)
+            yield from check_reassignment(image, topic, item.partition_index, item.replicas)
         except KafkaError as error:
             code, text = error.code, error.message
+    yield
     return PartitionResponse(partition_index=item.partition_index, error_code=code, error_message=text)

@@ -1,7 +1,7 @@
-"""AlterReplicaLogDirs (key 34), versions 1 and 2: partitions are to go to another log directory (KIP-113).
+"""AlterReplicaLogDirs (key 34), versions 1 and 2: moves partitions to another log directory (KIP-113).
 
-Answered when the move is under way; DescribeLogDirs shows how far it is. Of a partition that is named twice the
-last directory counts. storage/moves does the moving.
+The answer is sent when the move has begun; DescribeLogDirs shows its progress. If a partition is named twice, its last
+directory is the one that counts. storage/moves does the moving.
 """
 
 from __future__ import annotations
@@ -10,35 +10,67 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.handlers.partitions import missing
+from pykafkad.handlers.partitions import items_of, missing
 from pykafkad.messages import AlterReplicaLogDirsResponse
+from pykafkad.pure.authorization import ALTER, CLUSTER, Need
+from pykafkad.slices import GO_ON, begun, each
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import AlterReplicaLogDirsRequest
+    from pykafkad.slices import Work
 
+MOVES_AT_ONCE = 4
 
 TopicResult = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 PartitionResult = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    paths = {
-        (topic.name, index): asked.path
-        for asked in request.dirs
-        for topic in asked.topics
-        for index in topic.partitions
-    }
+needs = (Need(ALTER, CLUSTER),)
+
+
+def handle(broker: Broker, request: AlterReplicaLogDirsRequest, context: Context) -> Any:
+    return begun(answer(broker, request))
+
+
+def answer(broker: Broker, request: AlterReplicaLogDirsRequest) -> Work:
+    paths: dict[tuple[str, int], str] = {}
+    for asked in request.dirs:
+        for pause, (topic, index) in each(items_of(asked.topics), 64):
+            if pause:
+                yield GO_ON
+            if index is not None:
+                paths[topic.name, index] = asked.path
+        yield GO_ON
     results: dict[str, list[Any]] = {}
-    for (topic, index), path in paths.items():
-        code = errors.NONE
-        try:
-            broker.storage.moves.ask(topic, index, path)
-        except KafkaError as error:
-            code = error.code
-            if code == errors.UNKNOWN_TOPIC_OR_PARTITION:
-                code = missing(broker, topic, index)
-        results.setdefault(topic, []).append(PartitionResult(partition_index=index, error_code=code))
+    for pause, ((name, index), path) in each(paths.items(), MOVES_AT_ONCE):
+        if pause:
+            yield GO_ON
+        code = ask(broker, name, index, path)
+        results.setdefault(name, []).append(PartitionResult(partition_index=index, error_code=code))
+    return AlterReplicaLogDirsResponse(
+        results=[TopicResult(topic_name=name, partitions=partitions) for name, partitions in results.items()]
+    )
+
+
+def ask(broker: Broker, topic: str, index: int, path: str) -> int:
+    try:
+        broker.storage.moves.ask(topic, index, path)
+    except KafkaError as error:
+        if error.code == errors.UNKNOWN_TOPIC_OR_PARTITION:
+            return missing(broker, topic, index)
+        return error.code
+    return errors.NONE
+
+
+def unauthorized(request: AlterReplicaLogDirsRequest, version: int, code: int, of_each: bool) -> Any:
+    results: dict[str, list[Any]] = {}
+    for asked in request.dirs:
+        for topic, index in items_of(asked.topics):
+            if index is not None:
+                refused = PartitionResult(partition_index=index, error_code=code)
+                results.setdefault(topic.name, []).append(refused)
     return AlterReplicaLogDirsResponse(
         results=[TopicResult(topic_name=name, partitions=partitions) for name, partitions in results.items()]
     )

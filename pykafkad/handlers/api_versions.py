@@ -1,8 +1,8 @@
-"""ApiVersions (key 18), versions 0 to 4: which APIs in which versions, and which features (KIP-35,
-KIP-511, KIP-584).
+"""ApiVersions (key 18), versions 0 to 4: which APIs are served in which versions, and the features (KIP-35, KIP-511,
+KIP-584).
 
-A request of another version gets UNSUPPORTED_VERSION in the layout of version 0, with the row of ApiVersions
-alone, so that the client can ask again.
+A request of another version gets UNSUPPORTED_VERSION in the layout of version 0, with the entry for ApiVersions alone,
+so that the client can ask again.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ from pykafkad.hot.wire import frame
 from pykafkad.messages import ApiVersionsResponse
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import ApiVersionsRequest
 
 
 API_VERSIONS = 18
@@ -29,20 +30,25 @@ FinalizedFeature = ApiVersionsResponse.FinalizedFeatureKey
 LETTERS_AND_DIGITS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 INSIDE_A_NAME = LETTERS_AND_DIGITS | {"-", "."}
 
-SOFTWARE_MAX = 1_000  # names of clients' software that connections share
-SOFTWARE_CHARACTERS = 255  # of a name or version that are kept
+SOFTWARE_MAX = 1_000  # names of client software that are shared between connections
+SOFTWARE_CHARACTERS = 255  # kept of each software name and version
 
 _rows: list[ApiVersion] = []
 _software: dict[tuple[str, str], tuple[str, str]] = {}
 
+SOFTWARE_SINCE = 3
+LEVEL_ZERO_SINCE = 4
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = ()  # what a client asks before it says who it is
+
+
+def handle(broker: Broker, request: ApiVersionsRequest, context: Context) -> Any:
     version = context.version
-    if version >= 3 and not (
+    if version >= SOFTWARE_SINCE and not (
         is_software_name(request.client_software_name) and is_software_name(request.client_software_version)
     ):
         return ApiVersionsResponse(error_code=INVALID_REQUEST)
-    if version >= 3:
+    if version >= SOFTWARE_SINCE:
         software = shared_software(request.client_software_name, request.client_software_version)
         broker.state_of(context.connection).software = software
     image = broker.image
@@ -51,13 +57,14 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
         supported_features=[
             SupportedFeature(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in features.SUPPORTED.items()
-            # Clients of version 3 and older take a lowest level of 0 for a mistake (KAFKA-17011).
-            if version >= 4 or lowest > 0
+            # Clients that use version 3 or older reject a lowest feature level of 0 (KAFKA-17011).
+            if name not in features.NOT_SERVED and (version >= LEVEL_ZERO_SINCE or lowest > 0)
         ],
         finalized_features_epoch=image.offset,
         finalized_features=[
             FinalizedFeature(name=name, max_version_level=level, min_version_level=level)
             for name, level in image.finalized_features.items()
+            if name not in features.NOT_SERVED
         ],
     )
 
@@ -76,7 +83,8 @@ def row(key: int) -> ApiVersion:
 
 
 def is_software_name(text: str) -> bool:
-    """Letters and digits, with dashes and dots between them; Kafka checks versions by the same rule."""
+    """Whether it is letters and digits, with dashes and dots between them; Kafka checks software versions by the same
+    rule."""
     return (
         bool(text)
         and INSIDE_A_NAME.issuperset(text)
@@ -86,7 +94,7 @@ def is_software_name(text: str) -> bool:
 
 
 def shared_software(name: str, version: str) -> tuple[str, str]:
-    """One object for all connections of the same software."""
+    """One object for all connections of the same client software."""
     if len(_software) >= SOFTWARE_MAX:
         _software.clear()
     software = name[:SOFTWARE_CHARACTERS], version[:SOFTWARE_CHARACTERS]

@@ -1,7 +1,7 @@
-"""What the handlers that describe the cluster share: brokers as one listener's clients reach them,
-operations allowed.
+"""What the handlers that describe the cluster share: brokers with the endpoint that a client can reach, authorized
+operations.
 
-Without an authorizer everything is allowed, and the bit fields say so: bit N stands for ACL operation N.
+Without an authorizer every operation is allowed, and the bit fields show that: bit N stands for ACL operation N.
 """
 
 from __future__ import annotations
@@ -11,15 +11,28 @@ from typing import TYPE_CHECKING, Any
 from pykafkad import errors
 from pykafkad.cluster import topic_names
 from pykafkad.cluster.image import NO_LEADER
+from pykafkad.pure.authorization import (
+    ALTER,
+    ALTER_CONFIGS,
+    CLUSTER_ACTION,
+    CREATE,
+    DELETE,
+    DESCRIBE,
+    DESCRIBE_CONFIGS,
+    IDEMPOTENT_WRITE,
+    READ,
+    WRITE,
+)
+from pykafkad.slices import chunks
 from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
     from pykafkad.cluster.image import BrokerInfo, Image, PartitionInfo, Topic
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.slices import Work
 
-READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 3, 4, 5, 6, 7, 8
-CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 12
+VIEWS_AT_ONCE = 32
 
 
 def bits(*operations: int) -> int:
@@ -36,8 +49,8 @@ NOT_ASKED = -(1 << 31)
 def reachable_brokers(
     broker: Broker, context: Context, *, fenced: bool = False
 ) -> list[tuple[BrokerInfo, Any]]:
-    """Brokers with their endpoint on the listener that this request came in by."""
-    name = context.connection.listener.owner.name
+    """Brokers with their endpoint on the listener that this request came through."""
+    name = context.listener_name
     return [
         (info, info.endpoints[name])
         for _, info in sorted(broker.image.brokers.items())
@@ -45,26 +58,42 @@ def reachable_brokers(
     ]
 
 
-def partition_views(image: Image, topic: Topic, make: Any, leaderless: int, *more: str) -> list[Any]:
-    """One `make(...)` for each partition: what Metadata and DescribeTopicPartitions say alike, and `more`. The two
-    differ in the error of a partition that nobody leads."""
-    return [
-        make(
-            error_code=errors.NONE if partition.leader != NO_LEADER else leaderless,
-            partition_index=index,
-            leader_id=partition.leader,
-            leader_epoch=partition.leader_epoch,
-            replica_nodes=partition.replicas,
-            isr_nodes=partition.isr,
-            offline_replicas=offline_replicas(image, partition),
-            **{field: getattr(partition, field) for field in more},
-        )
-        for index, partition in enumerate(topic.partitions)
-    ]
+def partition_views(image: Image, topic: Topic, kind: str, make: Any, leaderless: int, *more: str) -> Work:
+    """One `make(...)` for each partition, with the fields that Metadata and DescribeTopicPartitions have in common and
+    `more`.
+
+    The two differ in the error code of a partition without a leader (`leaderless`). The result is cached in the topic
+    under `kind` until one of its partitions changes.
+    """
+    views: list[Any] | None = topic.cache.get(kind)
+    if views is not None:
+        return views
+    mark = f"{kind}, being made"
+    ours = topic.cache[mark] = object()
+    views = []
+    for some in chunks(topic.partitions, VIEWS_AT_ONCE):
+        views += [
+            make(
+                error_code=errors.NONE if partition.leader != NO_LEADER else leaderless,
+                partition_index=index,
+                leader_id=partition.leader,
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=partition.replicas,
+                isr_nodes=partition.isr,
+                offline_replicas=offline_replicas(image, partition),
+                **{field: getattr(partition, field) for field in more},
+            )
+            for index, partition in enumerate(some, len(views))
+        ]
+        if len(views) < len(topic.partitions):
+            yield
+    if topic.cache.get(mark) is ours:  # no partition has changed since we began
+        topic.cache[kind] = views
+    return views
 
 
 def offline_replicas(image: Image, partition: PartitionInfo) -> list[int]:
-    """Those on brokers that are not there, or in log directories that those do not have any more (KIP-858)."""
+    """Replicas on brokers that are offline, or in log directories that their brokers no longer have (KIP-858)."""
     directories = partition.directories
     return [
         replica
@@ -74,7 +103,7 @@ def offline_replicas(image: Image, partition: PartitionInfo) -> list[int]:
 
 
 def why_missing(name: str) -> int:
-    """The error code for a topic that does not exist: whether it could."""
+    """The error code for a topic that does not exist, which depends on whether its name is valid."""
     if topic_names.why_invalid(name) is not None:
         return errors.INVALID_TOPIC_EXCEPTION
     return errors.UNKNOWN_TOPIC_OR_PARTITION

@@ -1,6 +1,6 @@
-"""ConsumerGroupHeartbeat (key 68), versions 0 and 1: a member of a consumer group says that it is there, what it wants
-and what it has, and is told what it should have (KIP-848). Since version 1 members subscribe by expressions and make
-their ids themselves (KIP-1082). The group's machine does it: `pure/groups/consumer_heartbeat`.
+"""ConsumerGroupHeartbeat (key 68), versions 0 and 1: a member of a consumer group reports its subscription and the
+partitions it owns, and receives its assignment (KIP-848). Since version 1 members can subscribe by regular expression
+and generate their member ids (KIP-1082). The rules are in `pure/groups/consumer_heartbeat`.
 """
 
 from __future__ import annotations
@@ -9,27 +9,53 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.pieces import FEW, in_order
 from pykafkad.messages import ConsumerGroupHeartbeatResponse
+from pykafkad.pure.authorization import DESCRIBE, GROUP, READ, TOPIC, Need
+from pykafkad.slices import let_go
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import ConsumerGroupHeartbeatRequest
+    from pykafkad.slices import Work
 
 
 PROTOCOLS = "group.coordinator.rebalance.protocols"
 CONSUMER = "consumer"
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (
+    Need(READ, GROUP, "group_id"),
+    Need(DESCRIBE, TOPIC, "subscribed_topic_names"),
+    Need(DESCRIBE, TOPIC, by_handler=True),
+)
+
+
+def handle(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context) -> Any:
     from pykafkad.pure.groups.consumer_heartbeat import check_request
 
     if CONSUMER not in broker.config[PROTOCOLS]:
         return ConsumerGroupHeartbeatResponse(error_code=errors.UNSUPPORTED_VERSION)
     try:
-        check_request(request, context.version, broker.groups.settings.consumer_assignors)
+        check_request(request, context.version, broker.group_coordinator.settings.consumer_assignors)
     except KafkaError as error:
         return refused(error)
-    return broker.groups.ask(
+    if len(request.subscribed_topic_names or ()) > FEW:
+        return in_slices(broker, request, context)
+    return beat(broker, request, context)
+
+
+def in_slices(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context) -> Work:
+    """Very many topics are brought into order first, as the group will want them."""
+    told = request.subscribed_topic_names or []
+    request.subscribed_topic_names = yield from in_order(told)
+    yield from let_go(told)
+    return beat(broker, request, context)
+
+
+def beat(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context) -> Any:
+    return broker.group_coordinator.ask(
         request.group_id,
         context,
         lambda groups, caller: groups.consumer_heartbeat(request, caller, broker.clock.now_ms()),

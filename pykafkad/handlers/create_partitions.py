@@ -1,7 +1,7 @@
-"""CreatePartitions (key 37), versions 0 to 3: more partitions for topics that exist (KIP-195, KIP-599's error
-codes in 3), or with `validate_only` a look at what would come of it.
+"""CreatePartitions (key 37), versions 0 to 3: adds partitions to topics that exist (KIP-195; KIP-599's error codes in
+3), or only validates the request (`validate_only`).
 
-Answered when the new partitions can be used. The checks of a topic are in cluster/partition_changes. Missing:
+The answer is sent when the new partitions can be used. The checks of a topic are in cluster/partition_changes. Missing:
 the controller mutation quota.
 """
 
@@ -10,42 +10,62 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
+from pykafkad.handlers.pieces import named_once
 from pykafkad.messages import CreatePartitionsResponse
+from pykafkad.pure.authorization import ALTER, TOPIC, Need
+from pykafkad.slices import chunks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pykafkad.cluster.partition_changes import Grown
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import CreatePartitionsRequest
+    from pykafkad.slices import Work
 
 
 TopicResult = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (Need(ALTER, TOPIC, "topics.name"),)
+
+
+def handle(broker: Broker, request: CreatePartitionsRequest, context: Context) -> Work:
     if request.timeout_ms <= 0:
-        # Kafka's controller finds the deadline passed before it begins.
-        late = [failed(topic.name, errors.REQUEST_TIMED_OUT, None) for topic in request.topics]
+        # Kafka's controller sees that the deadline has passed before it begins.
+        late: list[Any] = []
+        for some in chunks(request.topics):
+            late += [failed(topic.name, errors.REQUEST_TIMED_OUT, None) for topic in some]
+            yield
         return CreatePartitionsResponse(results=late)
-    topics, refused = sort_out(request.topics)
+    topics, refused = yield from sort_out(request.topics)
     if not topics:
         return CreatePartitionsResponse(results=refused)
-    promise = context.defer()
+    broker.controller.create_partitions(
+        topics,
+        request.validate_only,
+        lambda planned: broker.dispatcher.give(context, answer(planned, refused)),
+    )
+    return context
 
-    def done(planned: list[Grown]) -> None:
-        promise.answer(CreatePartitionsResponse(results=[*refused, *map(result, planned)]))
 
-    broker.controller.create_partitions(topics, request.validate_only, done)
-    return promise
-
-
-def sort_out(topics: list[Any]) -> tuple[list[Any], list[Any]]:
+def sort_out(topics: Sequence[Any]) -> Work:
     """The topics to look at, and answers for those that are named twice."""
-    times: dict[str, int] = {}
-    for topic in topics:
-        times[topic.name] = times.get(topic.name, 0) + 1
-    twice = [name for name, count in times.items() if count > 1]
-    refused = [failed(name, errors.INVALID_REQUEST, "Duplicate topic name.") for name in twice]
-    return [topic for topic in topics if times[topic.name] == 1], refused
+    once, twice = yield from named_once(topics)
+    refused: list[Any] = []
+    for name in twice:
+        refused.append(failed(name, errors.INVALID_REQUEST, "Duplicate topic name."))
+        yield
+    return once, refused
+
+
+def answer(planned: Sequence[Grown], refused: list[Any]) -> Work:
+    results: list[Any] = refused
+    for some in chunks(planned):
+        results += map(result, some)
+        yield
+    return CreatePartitionsResponse(results=results)
 
 
 def result(grown: Grown) -> Any:

@@ -1,9 +1,8 @@
-"""CreateTopics (key 19), versions 2 to 7: new topics, or with `validate_only` a look at what would come
-of them.
+"""CreateTopics (key 19), versions 2 to 7: creates topics, or only validates the request (`validate_only`).
 
-Answered when the topics can be used. From version 5 the answer has the partitions, replicas and all configs
-of each topic (KIP-525), from version 7 its id. Kafka's checks of the whole request are here, those of a
-topic in cluster/topic_creation. Missing: the controller mutation quota (KIP-599).
+The answer is sent when the topics can be used. From version 5 it has the partitions, replicas and all configs of each
+topic (KIP-525), from version 7 its id. The checks of the whole request are here, those of a topic in
+cluster/topic_creation. Missing: the controller mutation quota (KIP-599).
 """
 
 from __future__ import annotations
@@ -12,12 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster import topic_configs, topic_names
+from pykafkad.handlers.pieces import named_once
 from pykafkad.messages import CreateTopicsResponse
+from pykafkad.pure.authorization import CREATE, DESCRIBE_CONFIGS, TOPIC, Need
+from pykafkad.slices import chunks
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from pykafkad.cluster.topic_creation import Planned
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import CreateTopicsRequest
+    from pykafkad.slices import Work
 
 
 TopicResult = CreateTopicsResponse.CreatableTopicResult
@@ -27,70 +33,99 @@ CONFIGS_SINCE = 5
 PROHIBITED = f"Creation of internal topic {topic_names.CLUSTER_METADATA} is prohibited."
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (
+    Need(CREATE, TOPIC, "topics.name", or_on_cluster=CREATE),
+    Need(DESCRIBE_CONFIGS, TOPIC, "topics.name", by_handler=True),
+)
+
+
+def handle(broker: Broker, request: CreateTopicsRequest, context: Context) -> Work:
     if request.timeout_ms <= 0:
-        # Kafka's controller finds the deadline passed before it begins.
-        return CreateTopicsResponse(
-            topics=[failed(topic.name, errors.REQUEST_TIMED_OUT, None) for topic in request.topics]
-        )
-    topics, refused = sort_out(request.topics)
+        # Kafka's controller sees that the deadline has passed before it begins.
+        late = yield from refuse_all(request.topics, errors.REQUEST_TIMED_OUT)
+        return CreateTopicsResponse(topics=late)
+    topics, refused = yield from sort_out(request.topics)
     if not topics:
         return CreateTopicsResponse(topics=refused)
     with_configs = context.version >= CONFIGS_SINCE
-    answered: list[Any] = []
-    promises: list[Context] = []
-
-    def done(planned: list[Planned]) -> None:
-        results = [result(broker, topic, with_configs) for topic in planned]
-        response = CreateTopicsResponse(topics=[*results, *refused])
-        if promises:
-            promises[0].answer(response)
-        else:
-            answered.append(response)
-
-    broker.controller.create_topics(topics, request.validate_only, done)
-    if answered:
-        return answered[0]
-    promises.append(context.defer())
-    return promises[0]
+    broker.controller.create_topics(
+        topics,
+        request.validate_only,
+        lambda planned: broker.dispatcher.give(
+            context, answer(broker, request, planned, refused, with_configs)
+        ),
+    )
+    return context
 
 
-def sort_out(topics: list[Any]) -> tuple[list[Any], list[Any]]:
-    """The topics to look at, and answers for those that are named twice or not for clients to create."""
-    times: dict[str, int] = {}
-    for topic in topics:
-        times[topic.name] = times.get(topic.name, 0) + 1
-    twice = [name for name, count in times.items() if count > 1]
-    refused = [failed(name, errors.INVALID_REQUEST, "Duplicate topic name.") for name in twice]
-    if times.get(topic_names.CLUSTER_METADATA) == 1:
+def refuse_all(topics: Sequence[Any], code: int) -> Work:
+    results: list[Any] = []
+    for some in chunks(topics):
+        results += [failed(topic.name, code, None) for topic in some]
+        yield
+    return results
+
+
+def sort_out(topics: Sequence[Any]) -> Work:
+    """The topics to look at, and answers for those that are named twice or that clients may not create."""
+    once, twice = yield from named_once(topics)
+    refused: list[Any] = []
+    for name in twice:
+        refused.append(failed(name, errors.INVALID_REQUEST, "Duplicate topic name."))
+        yield
+    good: list[Any] = []
+    for some in chunks(once):
+        good += [topic for topic in some if topic.name != topic_names.CLUSTER_METADATA]
+        yield
+    if len(good) < len(once):
         refused.append(failed(topic_names.CLUSTER_METADATA, errors.INVALID_REQUEST, PROHIBITED))
-    good = [
-        topic for topic in topics if times[topic.name] == 1 and topic.name != topic_names.CLUSTER_METADATA
-    ]
     return good, refused
+
+
+def answer(
+    broker: Broker,
+    request: CreateTopicsRequest,
+    planned: Sequence[Planned],
+    refused: list[Any],
+    with_configs: bool,
+) -> Work:
+    results = []
+    inherited: list[Any] | None = None  # shared by all topics without configs of their own
+    for topic in planned:
+        results.append(result(topic))
+        if not errors.fits(results[-1].error_message):
+            unsaid = yield from refuse_all(request.topics, errors.UNKNOWN_SERVER_ERROR)
+            return CreateTopicsResponse(topics=unsaid)
+        if with_configs and topic.error is None:
+            if topic.configs:
+                results[-1].configs = configs(broker, topic)
+            else:
+                inherited = inherited or configs(broker, topic)
+                results[-1].configs = inherited
+        yield
+    return CreateTopicsResponse(topics=[*results, *refused])
 
 
 def failed(name: str, code: int, text: str | None) -> Any:
     return TopicResult(name=name, error_code=code, error_message=text)
 
 
-def result(broker: Broker, planned: Planned, with_configs: bool) -> Any:
+def result(planned: Planned) -> Any:
     if planned.error is not None:
         return failed(planned.name, planned.error.code, planned.error.text)
-    answer = TopicResult(
+    return TopicResult(
         name=planned.name,
         topic_id=planned.topic_id,
         error_message=None,
         num_partitions=len(planned.replicas),
         replication_factor=len(planned.replicas[0]),
     )
-    if with_configs:
-        answer.configs = [
-            TopicConfigs(
-                name=name, value=value, read_only=False, config_source=source, is_sensitive=sensitive
-            )
-            for name, value, source, sensitive in topic_configs.effective(
-                broker.config, broker.image, broker.node_id, planned.configs
-            )
-        ]
-    return answer
+
+
+def configs(broker: Broker, planned: Planned) -> list[Any]:
+    return [
+        TopicConfigs(name=name, value=value, read_only=False, config_source=source, is_sensitive=sensitive)
+        for name, value, source, sensitive in topic_configs.effective(
+            broker.config, broker.image, broker.node_id, planned.configs
+        )
+    ]

@@ -1,6 +1,7 @@
-"""DeleteGroups (key 42), versions 0 to 2: groups without members go, with their offsets (KIP-229).
+"""DeleteGroups (key 42), versions 0 to 2: deletes groups without members, together with their offsets (KIP-229).
 
-The groups of one partition of `__consumer_offsets` go in one batch of records, as in Kafka.
+The groups of one partition of `__consumer_offsets` are deleted by one batch of records, as in Kafka; if there are very
+many, by several.
 """
 
 from __future__ import annotations
@@ -8,33 +9,48 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.pieces import pieces
 from pykafkad.messages import DeleteGroupsResponse
-from pykafkad.pure.groups.effects import Effects
+from pykafkad.pure.authorization import DELETE, GROUP, Need
+from pykafkad.pure.effects import Effects
+from pykafkad.slices import GO_ON
 
 if TYPE_CHECKING:
-    from pykafkad.coordinator.shard import Asker
-    from pykafkad.dispatcher import Context
+    from pykafkad.context import Context
+    from pykafkad.coordinator.runtime.callers import Asker
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import DeleteGroupsRequest
     from pykafkad.pure.groups.registry import Groups
-    from pykafkad.server import Broker
+    from pykafkad.slices import Work
 
+
+AT_ONCE = 500  # groups
 
 Result = DeleteGroupsResponse.DeletableGroupResult
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (Need(DELETE, GROUP, "groups_names"),)
+
+
+def handle(broker: Broker, request: DeleteGroupsRequest, context: Context) -> Work:
     names = list(dict.fromkeys(request.groups_names))
-    asker = broker.groups.asker(context, lambda error: response_of(dict.fromkeys(names, error.code)))
+    asker = broker.group_coordinator.asker_in_slices(
+        context, lambda error: response_of(dict.fromkeys(names, error.code))
+    )
     by_partition: dict[int, list[str]] = {}
     for name in names:
-        by_partition.setdefault(broker.groups.partition_of(name), []).append(name)
+        by_partition.setdefault(broker.group_coordinator.partition_of(name), []).append(name)
+        yield
     codes: dict[str, int] = {}
     for group_ids in by_partition.values():
-        codes.update(delete(broker, group_ids, asker))
-    return response_of(codes)
+        for piece in pieces(group_ids, AT_ONCE):
+            codes.update(delete(broker, list(piece), asker))
+            yield GO_ON
+    return asker.answer(response_of(codes))
 
 
 def delete(broker: Broker, group_ids: list[str], asker: Asker) -> dict[str, int]:
-    """Groups of one partition; the error code of each."""
+    """Delete groups of one partition; returns the error code of each."""
     codes: dict[str, int] = {}
 
     def operation(groups: Groups) -> Effects:
@@ -43,7 +59,7 @@ def delete(broker: Broker, group_ids: list[str], asker: Asker) -> dict[str, int]
         return effects
 
     try:
-        broker.groups.do(group_ids[0], asker, operation)
+        broker.group_coordinator.do(group_ids[0], asker, operation)
     except KafkaError as error:
         return dict.fromkeys(group_ids, error.code)
     return codes

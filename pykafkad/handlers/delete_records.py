@@ -1,8 +1,8 @@
-"""DeleteRecords (key 21), versions 0 to 2: the start of a log moves up (KIP-107).
+"""DeleteRecords (key 21), versions 0 to 2: raises the log start offset (KIP-107).
 
-Answered at once, as this node has the only replica; the new start gets to its checkpoint right after. Segments
-that lie below it are deleted by retention, as in Kafka. Kafka looks at neither the timeout nor a partition's
-earlier mentions: of one that is named twice the last counts.
+The answer is sent at once: waiting for followers comes with them. The new offset is checkpointed right after. Segments
+below it are deleted by retention, as in Kafka. Like Kafka, we ignore the timeout, and if a partition is named twice its
+last offset is the one that counts.
 """
 
 from __future__ import annotations
@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.handlers.partitions import find
+from pykafkad.handlers.partitions import find, items_of
 from pykafkad.messages import DeleteRecordsResponse
+from pykafkad.pure.authorization import DELETE, TOPIC, Need
+from pykafkad.slices import GO_ON, begun, each
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import DeleteRecordsRequest
+    from pykafkad.slices import Work
 
 
 TopicResult = DeleteRecordsResponse.DeleteRecordsTopicResult
@@ -25,21 +29,30 @@ PartitionResult = DeleteRecordsResponse.DeleteRecordsPartitionResult
 UNKNOWN_LOW_WATERMARK = -1
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    asked: dict[str, dict[int, int]] = {}
-    for topic in request.topics:
-        if topic.partitions:
-            offsets = asked.setdefault(topic.name, {})
-            offsets.update((item.partition_index, item.offset) for item in topic.partitions)
-    topics = [
-        TopicResult(
-            name=name, partitions=[delete(broker, name, index, offset) for index, offset in offsets.items()]
-        )
-        for name, offsets in asked.items()
-    ]
+needs = (Need(DELETE, TOPIC, "topics.name"),)
+
+
+def handle(broker: Broker, request: DeleteRecordsRequest, context: Context) -> Any:
+    return begun(answer(broker, request))
+
+
+def answer(broker: Broker, request: DeleteRecordsRequest) -> Work:
+    asked: dict[tuple[str, int], int] = {}
+    for pause, (topic, item) in each(items_of(request.topics)):
+        if pause:
+            yield GO_ON
+        if item is not None:
+            asked[topic.name, item.partition_index] = item.offset
+    topics: dict[str, list[Any]] = {}
+    for pause, ((name, index), offset) in each(asked.items()):
+        if pause:
+            yield GO_ON
+        topics.setdefault(name, []).append(delete(broker, name, index, offset))
     if topics:
         broker.storage.checkpoint_log_starts()
-    return DeleteRecordsResponse(topics=topics)
+    return DeleteRecordsResponse(
+        topics=[TopicResult(name=name, partitions=partitions) for name, partitions in topics.items()]
+    )
 
 
 def delete(broker: Broker, topic: str, index: int, offset: int) -> Any:

@@ -1,106 +1,150 @@
 """DeleteTopics (key 20), versions 1 to 6: by name, from version 6 also by id (KIP-516).
 
-Answered when the metadata says so on disk and the logs are renamed; their files go later. What is named
-twice is refused, Kafka's way: a topic that is named both by name and by id is deleted by neither.
+The answer is sent when the metadata log has the deletion on disk and the logs are renamed; their files are deleted
+later. As in Kafka, a topic that is named twice is refused, and so is one that is named both by name and by id.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
-from pykafkad.errors import KafkaError
 from pykafkad.messages import DeleteTopicsResponse
+from pykafkad.pure.authorization import DELETE, DESCRIBE, TOPIC, Need
+from pykafkad.slices import chunks
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.controller import Controller
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from collections.abc import Iterator
+
+    from pykafkad.cluster.names import Names
+    from pykafkad.context import Context
+    from pykafkad.errors import KafkaError
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import DeleteTopicsRequest
+    from pykafkad.slices import Work
 
 
 Result = DeleteTopicsResponse.DeletableTopicResult
 
+DISABLED_SINCE = 3
 IDS_SINCE = 6
 NO_ID = bytes(16)
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    asked = asked_for(request, context.version)
+needs = (
+    Need(DESCRIBE, TOPIC, "topics.name", or_on_cluster=DELETE),
+    Need(DESCRIBE, TOPIC, "topic_names", or_on_cluster=DELETE),
+    Need(DELETE, TOPIC, "topics.name", or_on_cluster=DELETE),
+    Need(DELETE, TOPIC, "topic_names", or_on_cluster=DELETE),
+)
+
+
+def handle(broker: Broker, request: DeleteTopicsRequest, context: Context) -> Work:
     if not broker.config.delete_topic_enable:
-        return refuse_all(
-            asked, errors.TOPIC_DELETION_DISABLED if context.version >= 3 else errors.INVALID_REQUEST
-        )
+        code = errors.TOPIC_DELETION_DISABLED if context.version >= DISABLED_SINCE else errors.INVALID_REQUEST
+        return (yield from refuse_all(request, context.version, code))
     if request.timeout_ms <= 0:
-        return refuse_all(asked, errors.REQUEST_TIMED_OUT)
-    found, refused = sort_out(broker.controller, asked)
+        return (yield from refuse_all(request, context.version, errors.REQUEST_TIMED_OUT))
+    found, refused = yield from sort_out(broker.controller.names, request, context.version)
     if not found:
         return DeleteTopicsResponse(responses=refused)
-    promise = context.defer()
-
-    def done(error: KafkaError | None) -> None:
-        code, text = (errors.NONE, None) if error is None else (error.code, error.text)
-        results = [
-            Result(name=name, topic_id=topic_id, error_code=code, error_message=text)
-            for topic_id, name in found.items()
-        ]
-        promise.answer(DeleteTopicsResponse(responses=[*results, *refused]))
-
-    broker.controller.delete_topics(list(found), done)
-    return promise
+    broker.controller.delete_topics(
+        list(found),
+        lambda failures: broker.dispatcher.give(context, answer(found, failures, refused)),
+    )
+    return context
 
 
-def asked_for(request: Any, version: int) -> list[tuple[str | None, bytes]]:
+def asked_for(request: DeleteTopicsRequest, version: int) -> Iterator[list[tuple[str | None, bytes]]]:
+    """The topics that are asked for, a chunk at a time."""
     if version < IDS_SINCE:
-        return [(name, NO_ID) for name in request.topic_names]
-    return [(topic.name, topic.topic_id) for topic in request.topics]
+        for names in chunks(request.topic_names):
+            yield [(name, NO_ID) for name in names]
+    else:
+        for topics in chunks(request.topics):
+            yield [(topic.name, topic.topic_id) for topic in topics]
 
 
-def refuse_all(asked: list[tuple[str | None, bytes]], code: int) -> Any:
-    return DeleteTopicsResponse(responses=[failed(name, topic_id, code, None) for name, topic_id in asked])
+def refuse_all(request: DeleteTopicsRequest, version: int, code: int) -> Work:
+    responses: list[Any] = []
+    for some in asked_for(request, version):
+        responses += [failed(name, topic_id, code, None) for name, topic_id in some]
+        yield
+    return DeleteTopicsResponse(responses=responses)
+
+
+def answer(found: dict[bytes, str], failures: dict[bytes, KafkaError], refused: list[Any]) -> Work:
+    responses = []
+    for topic_id, name in found.items():
+        error = failures.get(topic_id)
+        code, text = (errors.NONE, None) if error is None else (error.code, error.text)
+        if code == errors.UNKNOWN_SERVER_ERROR:
+            text = None  # Kafka's list of records is full, or there was an unexpected error
+        responses.append(failed(name, topic_id, code, text))
+        yield
+    return DeleteTopicsResponse(responses=[*responses, *refused])
 
 
 def failed(name: str | None, topic_id: bytes, code: int, text: str | None) -> Any:
     return Result(name=name, topic_id=topic_id, error_code=code, error_message=text)
 
 
-def sort_out(
-    controller: Controller, asked: list[tuple[str | None, bytes]]
-) -> tuple[dict[bytes, str], list[Any]]:
-    """The topics to delete, and answers for what cannot be."""
+def sort_out(topics: Names, request: DeleteTopicsRequest, version: int) -> Work:
+    """The topics to delete, and answers for those that cannot be deleted."""
     refused: list[Any] = []
-    names = [name for name, topic_id in asked if name is not None and topic_id == NO_ID]
-    ids = [topic_id for name, topic_id in asked if name is None and topic_id != NO_ID]
-    for name, topic_id in asked:
-        if name is None and topic_id == NO_ID:
-            text = "Neither topic name nor id were specified."
-            refused.append(failed(name, topic_id, errors.INVALID_REQUEST, text))
-        elif name is not None and topic_id != NO_ID:
-            text = "You may not specify both topic name and topic id."
-            refused.append(failed(name, topic_id, errors.INVALID_REQUEST, text))
+    names: Counter[str] = Counter()
+    ids: Counter[bytes] = Counter()
+    for some in asked_for(request, version):
+        names.update([name for name, topic_id in some if name is not None and topic_id == NO_ID])
+        ids.update([topic_id for name, topic_id in some if name is None and topic_id != NO_ID])
+        for name, topic_id in some:
+            if name is None and topic_id == NO_ID:
+                text = "Neither topic name nor id were specified."
+                refused.append(failed(name, topic_id, errors.INVALID_REQUEST, text))
+            elif name is not None and topic_id != NO_ID:
+                text = "You may not specify both topic name and topic id."
+                refused.append(failed(name, topic_id, errors.INVALID_REQUEST, text))
+        yield
+    found = yield from sort_out_ids(topics, ids, refused)
+    by_both = yield from sort_out_names(topics, names, ids, found, refused)
+    for topic_id in by_both:
+        found.pop(topic_id, None)
+    return found, refused
+
+
+def sort_out_ids(topics: Names, ids: Counter[bytes], refused: list[Any]) -> Work:
     found: dict[bytes, str] = {}
-    by_both: set[bytes] = set()
-    for topic_id in dict.fromkeys(ids):
-        known = controller.name_of(topic_id)
-        if ids.count(topic_id) > 1:
+    for topic_id, count in ids.items():
+        known = topics.name_of(topic_id)
+        if count > 1:
             refused.append(failed(None, topic_id, errors.INVALID_REQUEST, "Duplicate topic id."))
         elif known is None:
             code = errors.UNKNOWN_TOPIC_ID
             refused.append(failed(None, topic_id, code, errors.MESSAGES[code]))
         else:
             found[topic_id] = known
-    for name in dict.fromkeys(names):
-        known_id = controller.id_of(name)
-        if names.count(name) > 1:
+        yield
+    return found
+
+
+def sort_out_names(
+    topics: Names, names: Counter[str], ids: Counter[bytes], found: dict[bytes, str], refused: list[Any]
+) -> Work:
+    """Add topics that are named by name to `found`; returns the ids of those that are named by id as well."""
+    by_both: set[bytes] = set()
+    for name, count in names.items():
+        known = topics.id_of(name)
+        if count > 1:
             refused.append(failed(name, NO_ID, errors.INVALID_REQUEST, "Duplicate topic name."))
-        elif known_id is None:
+        elif known is None:
             code = errors.UNKNOWN_TOPIC_OR_PARTITION
             refused.append(failed(name, NO_ID, code, errors.MESSAGES[code]))
-        elif known_id in ids:
+        elif known in ids:
             text = "The provided topic name maps to an ID that was already supplied."
-            refused.append(failed(name, known_id, errors.INVALID_REQUEST, text))
-            by_both.add(known_id)
+            refused.append(failed(name, known, errors.INVALID_REQUEST, text))
+            by_both.add(known)
         else:
-            found[known_id] = name
-    for topic_id in by_both:
-        found.pop(topic_id, None)
-    return found, refused
+            found[known] = name
+        yield
+    return by_both

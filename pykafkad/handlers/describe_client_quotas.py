@@ -1,5 +1,6 @@
-"""DescribeClientQuotas (key 48), versions 0 and 1: the quotas of users, client ids and addresses that a filter finds
-(KIP-546)."""
+"""DescribeClientQuotas (key 48), versions 0 and 1: the quotas of users, client ids and addresses that match a filter
+(KIP-546).
+"""
 
 from __future__ import annotations
 
@@ -7,18 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeClientQuotasResponse
+from pykafkad.pure.authorization import CLUSTER, DESCRIBE_CONFIGS, Need
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from collections.abc import Mapping
+
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import DescribeClientQuotasRequest
 
 
 Entry = DescribeClientQuotasResponse.EntryData
 Entity = DescribeClientQuotasResponse.EntityData
 Value = DescribeClientQuotasResponse.ValueData
 
+LOOKED_AT_A_TIME = 32
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+
+needs = (Need(DESCRIBE_CONFIGS, CLUSTER),)
+
+
+def handle(broker: Broker, request: DescribeClientQuotasRequest, context: Context) -> Any:
     from pykafkad.cluster.client_quotas import Filter
 
     components = [(each.entity_type, each.match_type, each.match) for each in request.components]
@@ -26,13 +36,17 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
         wanted = Filter(components, strict=request.strict)
     except KafkaError as error:
         return DescribeClientQuotasResponse(error_code=error.code, error_message=error.text, entries=None)
-    return DescribeClientQuotasResponse(
-        entries=[
-            Entry(
-                entity=[Entity(entity_type=type, entity_name=name) for type, name in entity],
-                values=[Value(key=key, value=value) for key, value in values.items()],
-            )
-            for entity, values in broker.image.client_quotas.items()
-            if wanted.takes(entity)
-        ],
+    entries = []
+    for number, (entity, values) in enumerate(list(broker.image.client_quotas.items())):
+        if wanted.takes(entity):
+            entries.append(entry_of(entity, values))
+        if number % LOOKED_AT_A_TIME == 0:
+            yield
+    return DescribeClientQuotasResponse(entries=entries)
+
+
+def entry_of(entity: Any, values: Mapping[str, float]) -> Any:
+    return Entry(
+        entity=[Entity(entity_type=type, entity_name=name) for type, name in entity],
+        values=[Value(key=key, value=value) for key, value in values.items()],
     )

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 from pykafkad.errors import MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
 from pykafkad.handlers.cluster_view import CLUSTER_OPERATIONS, NOT_ASKED, reachable_brokers
 from pykafkad.messages import DescribeClusterResponse
+from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import DescribeClusterRequest
 
 
 BrokerResponse = DescribeClusterResponse.DescribeClusterBroker
@@ -20,7 +22,10 @@ BrokerResponse = DescribeClusterResponse.DescribeClusterBroker
 BROKERS, CONTROLLERS = 1, 2
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (Need(DESCRIBE, CLUSTER, by_handler=True),)
+
+
+def handle(broker: Broker, request: DescribeClusterRequest, context: Context) -> Any:
     wanted = request.endpoint_type
     if wanted == CONTROLLERS:
         return DescribeClusterResponse(
@@ -36,7 +41,7 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
         )
     return DescribeClusterResponse(
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        controller_id=broker.controller.controller_id,
         brokers=[
             BrokerResponse(
                 broker_id=info.id,

@@ -1,7 +1,7 @@
 """DescribeConfigs (key 32), versions 1 to 4: the configs of topics, brokers, groups, client metrics subscriptions, and
 the levels of the broker's loggers (KIP-133, KIP-226, KIP-412, KIP-569, KIP-848).
 
-Types and documentation come with version 3. Resources are answered each for itself, in the order asked.
+Types and documentation are added in version 3. Each resource is answered by itself, in the order of the request.
 """
 
 from __future__ import annotations
@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING, Any
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeConfigsResponse
+from pykafkad.pure.authorization import DESCRIBE_CONFIGS, on_configs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from pykafkad.cluster.config_descriptions import Describer, Description
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import DescribeConfigsRequest
 
 
 Result = DescribeConfigsResponse.DescribeConfigsResult
@@ -25,28 +27,47 @@ Entry = DescribeConfigsResponse.DescribeConfigsResourceResult
 Synonym = DescribeConfigsResponse.DescribeConfigsSynonym
 
 DOCUMENTATION_SINCE = 3
+FAILURES_A_TIME = 64
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = on_configs(DESCRIBE_CONFIGS)
+
+
+def handle(broker: Broker, request: DescribeConfigsRequest, context: Context) -> Any:
+    with_documentation = request.include_documentation and context.version >= DOCUMENTATION_SINCE
+    if any(resource.resource_type not in DESCRIBED for resource in request.resources):
+        return all_malformed(request.resources)
+    return described(broker, request.resources, request.include_synonyms, with_documentation)
+
+
+def all_malformed(resources: Sequence[Any]) -> Any:
+    """If one resource is of an unknown type, none of them is answered."""
+    results = []
+    for number, resource in enumerate(resources):
+        results.append(failed(resource, KafkaError(errors.INVALID_REQUEST)))
+        if number % FAILURES_A_TIME == 0:
+            yield
+    return DescribeConfigsResponse(results=results)
+
+
+def described(broker: Broker, resources: Sequence[Any], with_synonyms: bool, with_documentation: bool) -> Any:
+    """A resource that is asked for again, with the same keys, gets the same object as its answer."""
     from pykafkad.cluster.config_descriptions import Describer
 
     describer = Describer(broker.config, broker.controller.dynamic)
-    with_documentation = request.include_documentation and context.version >= DOCUMENTATION_SINCE
-    if any(resource.resource_type not in DESCRIBED for resource in request.resources):
-        return DescribeConfigsResponse(results=[malformed(resource) for resource in request.resources])
-    return DescribeConfigsResponse(
-        results=[
-            result(broker, describer, resource, request.include_synonyms, with_documentation)
-            for resource in request.resources
-        ]
-    )
-
-
-def malformed(resource: Any) -> Any:
-    """Of a request for a resource of an unknown kind, nothing is answered."""
-    error = KafkaError(errors.INVALID_REQUEST)
-    return failed(resource, error)
+    results = []
+    known: dict[Any, Any] = {}
+    for resource in resources:
+        keys = resource.configuration_keys
+        asked = resource.resource_type, resource.resource_name, None if keys is None else tuple(keys)
+        answer = known.get(asked)
+        if answer is None:
+            answer = yield from result(broker, describer, resource, with_synonyms, with_documentation)
+            known[asked] = answer
+        results.append(answer)
+        yield
+    return DescribeConfigsResponse(results=results)
 
 
 def failed(resource: Any, error: KafkaError) -> Any:
@@ -61,20 +82,21 @@ def failed(resource: Any, error: KafkaError) -> Any:
 def result(
     broker: Broker, describer: Describer, resource: Any, with_synonyms: bool, with_documentation: bool
 ) -> Any:
-    found: Any
+    find: Callable[[Broker, Describer, Any], Iterable[Any]] = DESCRIBED[resource.resource_type]
     try:
-        found = DESCRIBED[resource.resource_type](broker, describer, resource)
+        found = find(broker, describer, resource)
     except KafkaError as error:
         return failed(resource, error)
     answer = Result(
         error_message="", resource_type=resource.resource_type, resource_name=resource.resource_name
     )
-    if resource.resource_type == BROKER_LOGGER:
-        answer.configs = found
-    else:
-        answer.configs = [
-            entry(each, resource.resource_type, with_synonyms, with_documentation) for each in found
-        ]
+    configs = []
+    for each in found:
+        if resource.resource_type != BROKER_LOGGER:
+            each = entry(each, resource.resource_type, with_synonyms, with_documentation)
+        configs.append(each)
+        yield
+    answer.configs = configs
     return answer
 
 
@@ -107,7 +129,7 @@ def documentation(resource_type: int, name: str) -> str | None:
     return texts[resource_type].get(name)
 
 
-# -- one kind of resource each
+# -- one type of resource each
 
 
 def of_topic(broker: Broker, describer: Describer, resource: Any) -> Iterable[Description]:
@@ -121,14 +143,16 @@ def of_topic(broker: Broker, describer: Describer, resource: Any) -> Iterable[De
     if topic is None:
         raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, "")
     config = broker.controller.topic_config(name)
-    return describer.topic(config, topic.configs, resource.configuration_keys)
+    return describer.topic(config, dict(topic.configs), resource.configuration_keys)
 
 
 def of_broker(broker: Broker, describer: Describer, resource: Any) -> Iterable[Description]:
+    from pykafkad.cluster.config_rules import node_number
+
     name = resource.resource_name
     if not name:
         return describer.all_brokers(resource.configuration_keys)
-    if broker_number(name) != broker.node_id:
+    if node_number(name, "Broker") != broker.node_id:
         why = f"Unexpected broker id, expected {broker.node_id} or empty string, but received {name}"
         raise KafkaError(errors.INVALID_REQUEST, why)
     return describer.broker(resource.configuration_keys)
@@ -137,11 +161,12 @@ def of_broker(broker: Broker, describer: Describer, resource: Any) -> Iterable[D
 def of_loggers(broker: Broker, describer: Describer, resource: Any) -> list[Any]:
     from pykafkad import logs
     from pykafkad.cluster.config_descriptions import DYNAMIC_BROKER_LOGGER_CONFIG, chosen
+    from pykafkad.cluster.config_rules import node_number
 
     name = resource.resource_name
     if not name:
         raise KafkaError(errors.INVALID_REQUEST, "Broker id must not be empty")
-    if broker_number(name) != broker.node_id:
+    if node_number(name, "Broker") != broker.node_id:
         why = f"Unexpected broker id, expected {broker.node_id} but received {name}"
         raise KafkaError(errors.INVALID_REQUEST, why)
     levels = logs.levels()
@@ -155,7 +180,7 @@ def of_client_metrics(broker: Broker, describer: Describer, resource: Any) -> It
     name = resource.resource_name
     if not name:
         raise KafkaError(errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
-    own = broker.image.configs.get((CLIENT_METRICS, name), {})
+    own = dict(broker.image.configs.get((CLIENT_METRICS, name), {}))
     return describer.client_metrics(own, resource.configuration_keys)
 
 
@@ -163,15 +188,8 @@ def of_group(broker: Broker, describer: Describer, resource: Any) -> Iterable[De
     name = resource.resource_name
     if not name:
         raise KafkaError(errors.INVALID_REQUEST, "Group name must not be empty")
-    own = broker.image.configs.get((GROUP, name), {})
+    own = dict(broker.image.configs.get((GROUP, name), {}))
     return describer.group(own, resource.configuration_keys)
-
-
-def broker_number(name: str) -> int:
-    digits = name[1:] if name[:1] in ("+", "-") else name
-    if digits.isdecimal() and -(2**31) <= int(name) < 2**31:
-        return int(name)
-    raise KafkaError(errors.INVALID_REQUEST, f"Broker id must be an integer, but it is: {name}")
 
 
 DESCRIBED = {

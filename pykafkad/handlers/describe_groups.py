@@ -1,6 +1,7 @@
 """DescribeGroups (key 15), versions 0 to 6: classic groups and their members.
 
-A group that is not there is Dead, and since version 6 an error as well (KIP-1043); so is one of another protocol.
+A group that does not exist is reported as Dead, since version 6 with an error (KIP-1043). The same holds for a group of
+the consumer protocol.
 """
 
 from __future__ import annotations
@@ -9,41 +10,55 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeGroupsResponse
+from pykafkad.pure.authorization import DESCRIBE, GROUP, Need
 from pykafkad.pure.groups.classic_answers import describe_missing
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from collections.abc import Generator
+
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import DescribeGroupsRequest
+    from pykafkad.slices import Work
 
 
 DescribedGroup = DescribeGroupsResponse.DescribedGroup
 
-# READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: what may be done with a group where nobody is kept from it
+# READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS: the operations on a group that everybody is allowed to do
 ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    asker = broker.groups.asker(context, lambda error: refused(request, error))
-    groups = []
+needs = (Need(DESCRIBE, GROUP, "groups"),)
+
+
+def handle(broker: Broker, request: DescribeGroupsRequest, context: Context) -> Work:
+    asker = broker.group_coordinator.asker_in_slices(context, lambda error: refused(request, error))
+    known: dict[str, Any] = {}
+    groups: list[Any] = []
     for group_id in request.groups:
-        described = describe(broker, group_id, context.version, asker)
-        if request.include_authorized_operations and not described.error_code:
-            described.authorized_operations = ALL_OPERATIONS
+        described = known.get(group_id)
+        if described is None:
+            described = known[group_id] = yield from describe(broker, group_id, context.version, asker)
+            if request.include_authorized_operations and not described.error_code:
+                described.authorized_operations = ALL_OPERATIONS
         groups.append(described)
-    return DescribeGroupsResponse(groups=groups)
+        yield
+    return asker.answer(DescribeGroupsResponse(groups=groups))
 
 
-def describe(broker: Broker, group_id: str, version: int, asker: Any) -> DescribedGroup:
+def describe(
+    broker: Broker, group_id: str, version: int, asker: Any
+) -> Generator[None, None, DescribedGroup]:
     try:
-        groups = broker.groups.look(group_id, asker)
+        groups = broker.group_coordinator.look(group_id, asker)
     except KafkaError as error:
         return DescribedGroup(group_id=group_id, error_code=error.code)
     group = groups.by_id.get(group_id)
     if group is None:
         return describe_missing(group_id, version, f"Group {group_id} not found.")
-    return group.describe(version)
+    return (yield from group.describe(version))
 
 
-def refused(request: Any, error: KafkaError) -> Any:
+def refused(request: DescribeGroupsRequest, error: KafkaError) -> Any:
     groups = [DescribedGroup(group_id=group_id, error_code=error.code) for group_id in request.groups]
     return DescribeGroupsResponse(groups=groups)

@@ -1,8 +1,8 @@
-"""DescribeLogDirs (key 35), versions 1 to 5: the log directories, what lies in them and how much room is left
-(KIP-113; room in 4, KIP-827; whether it is cordoned in 5, KIP-1066).
+"""DescribeLogDirs (key 35), versions 1 to 5: the log directories, the partitions in them and their free space (KIP-113;
+space since 4, KIP-827; whether a directory is cordoned since 5, KIP-1066).
 
-Null asks for all partitions. Those that are not there, or not here, are left out. A partition on its way to
-another directory is listed there too, as a future replica with the offsets it lags behind.
+Null asks for all partitions. Partitions that do not exist, or not on this broker, are left out. A partition that is
+being moved is also listed in its target directory, as a future replica with the number of offsets it lags behind.
 """
 
 from __future__ import annotations
@@ -10,37 +10,46 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
+from pykafkad.handlers.partitions import items_of
 from pykafkad.messages import DescribeLogDirsResponse
+from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
+from pykafkad.slices import begun, each
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Generator
 
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import DescribeLogDirsRequest
     from pykafkad.storage.directories import LogDirectory
-    from pykafkad.storage.partition import Partition
+    from pykafkad.storage.log.log import Log
 
 
 Result = DescribeLogDirsResponse.DescribeLogDirsResult
 TopicResult = DescribeLogDirsResponse.DescribeLogDirsTopic
 PartitionResult = DescribeLogDirsResponse.DescribeLogDirsPartition
 
+PARTITIONS_AT_ONCE = 8
+
+Key = tuple[str, int]
 Found = dict[int, dict[str, list[Any]]]  # by id() of the directory, then by topic
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (Need(DESCRIBE, CLUSTER),)
+
+
+def handle(broker: Broker, request: DescribeLogDirsRequest, context: Context) -> Any:
+    return begun(answer(broker, request))
+
+
+def answer(broker: Broker, request: DescribeLogDirsRequest) -> Generator[None, None, Any]:
     found: Found = {}
-    for partition in asked_for(broker, request.topics):
-        note(found, partition.log_directory, partition.topic, of_log(partition))
-        move = broker.storage.moves.get(partition.topic, partition.index)
-        if move is not None:
-            future = PartitionResult(
-                partition_index=partition.index,
-                partition_size=move.size,
-                offset_lag=move.lag,
-                is_future_key=True,
-            )
-            note(found, move.target, partition.topic, future)
+    for pause, key in each((yield from asked_for(broker, request.topics)), PARTITIONS_AT_ONCE):
+        if pause:
+            yield
+        partition = broker.storage.partitions.get(key)
+        if partition is not None:
+            note_partition(broker, found, partition)
     return DescribeLogDirsResponse(
         results=[
             describe(broker, directory, found.get(id(directory), {}))
@@ -49,15 +58,33 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
     )
 
 
-def asked_for(broker: Broker, topics: list[Any] | None) -> Iterable[Partition]:
-    partitions = broker.storage.partitions
+def note_partition(broker: Broker, found: Found, partition: Log) -> None:
+    note(found, partition.log_directory, partition.topic, of_log(partition))
+    move = broker.storage.moves.get(partition.topic, partition.index)
+    if move is not None:
+        future = PartitionResult(
+            partition_index=partition.index,
+            partition_size=move.size,
+            offset_lag=move.lag,
+            is_future_key=True,
+        )
+        note(found, move.target, partition.topic, future)
+
+
+def asked_for(broker: Broker, topics: list[Any] | None) -> Generator[None, None, list[Key]]:
+    """The partitions that are asked for, each of them once."""
     if topics is None:
-        return partitions.values()
-    keys = dict.fromkeys((topic.topic, index) for topic in topics for index in topic.partitions)
-    return [partitions[key] for key in keys if key in partitions]
+        return list(broker.storage.partitions)
+    keys: dict[Key, None] = {}
+    for pause, (topic, index) in each(items_of(topics), 64):
+        if pause:
+            yield
+        if index is not None:
+            keys[topic.topic, index] = None
+    return list(keys)
 
 
-def of_log(partition: Partition) -> Any:
+def of_log(partition: Log) -> Any:
     return PartitionResult(partition_index=partition.index, partition_size=partition.size)
 
 
@@ -76,3 +103,8 @@ def describe(broker: Broker, directory: LogDirectory, topics: dict[str, list[Any
         usable_bytes=room[1],
         is_cordoned=broker.storage.is_cordoned(directory),
     )
+
+
+def unauthorized(request: DescribeLogDirsRequest, version: int, code: int, of_each: bool) -> Any:
+    """Nothing is told; before version 3 not even why."""
+    return DescribeLogDirsResponse(error_code=code)

@@ -1,4 +1,4 @@
-"""DescribeProducers (key 61), version 0: what a partition remembers about its producers (KIP-664)."""
+"""DescribeProducers (key 61), version 0: the state of the producers of a partition (KIP-664)."""
 
 from __future__ import annotations
 
@@ -7,46 +7,87 @@ from typing import TYPE_CHECKING, Any
 from pykafkad import errors
 from pykafkad.cluster import topic_names
 from pykafkad.errors import KafkaError
+from pykafkad.handlers import Unanswerable
 from pykafkad.handlers.partitions import find
 from pykafkad.messages import DescribeProducersResponse
+from pykafkad.pure.authorization import READ, TOPIC, Need
+from pykafkad.slices import ELEMENTS_AT_ONCE, begun, each
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.pure.producer_state import ProducerEntry
-    from pykafkad.server import Broker
+    from collections.abc import Generator
 
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import DescribeProducersRequest
+    from pykafkad.pure.producer_state import ProducerEntry
+
+# Kafka describes a partition as often as it is named, and repeats an error as often, however large the answer gets.
+# Here each partition that exists is described once in any case; repetitions and errors share this many bytes.
+EXTRA_MAX = 16 * 1024 * 1024
+BYTES_OF_PRODUCER = 43
 
 TopicResponse = DescribeProducersResponse.TopicResponse
 PartitionResponse = DescribeProducersResponse.PartitionResponse
 ProducerState = DescribeProducersResponse.ProducerState
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    return DescribeProducersResponse(
-        topics=[
-            TopicResponse(
-                name=topic.name,
-                partitions=[describe(broker, topic.name, index) for index in topic.partition_indexes],
-            )
-            for topic in request.topics
-        ]
-    )
+needs = (Need(READ, TOPIC, "topics.name"),)
 
 
-def describe(broker: Broker, topic: str, index: int) -> Any:
-    problem = topic_names.why_invalid(topic)
-    if problem is not None:
-        code = errors.INVALID_TOPIC_EXCEPTION
-        return PartitionResponse(partition_index=index, error_code=code, error_message=problem)
+def handle(broker: Broker, request: DescribeProducersRequest, context: Context) -> Any:
+    return begun(answer(broker, request))
+
+
+def answer(broker: Broker, request: DescribeProducersRequest) -> Generator[None, None, Any]:
+    topics = []
+    known: set[tuple[str, int]] = set()
+    extra = steps = 0
+    for topic in request.topics:
+        result = TopicResponse(name=topic.name)
+        topics.append(result)
+        problem = topic_names.why_invalid(topic.name)
+        for index in topic.partition_indexes:
+            if problem is None:
+                described = yield from describe(broker, topic.name, index)
+            else:
+                described = refused(index, errors.INVALID_TOPIC_EXCEPTION, problem)
+            result.partitions.append(described)
+            extra += len(described.error_message or "")
+            if described.active_producers:
+                if (topic.name, index) in known:
+                    extra += BYTES_OF_PRODUCER * len(described.active_producers)
+                known.add((topic.name, index))
+            if extra > EXTRA_MAX:
+                raise Unanswerable(
+                    f"producers described again and again, or problems: {EXTRA_MAX} bytes of them"
+                )
+            steps += 1
+            if not steps % ELEMENTS_AT_ONCE:
+                yield
+        steps += 1
+        if not steps % ELEMENTS_AT_ONCE:
+            yield
+    return DescribeProducersResponse(topics=topics)
+
+
+def describe(broker: Broker, topic: str, index: int) -> Generator[None, None, Any]:
     if topic not in broker.image.topics:
         code = errors.UNKNOWN_TOPIC_OR_PARTITION
-        text = errors.MESSAGES[code]
-        return PartitionResponse(partition_index=index, error_code=code, error_message=text)
+        return refused(index, code, errors.MESSAGES[code])
     try:
         partition = find(broker, topic, index)
     except KafkaError as error:
-        return PartitionResponse(partition_index=index, error_code=error.code)
-    return PartitionResponse(partition_index=index, active_producers=list(map(state, partition.producers)))
+        return refused(index, error.code)
+    answer = PartitionResponse(partition_index=index)
+    for pause, entry in each(list(partition.producers)):
+        if pause:
+            yield
+        answer.active_producers.append(state(entry))
+    return answer
+
+
+def refused(index: int, code: int, text: str | None = None) -> Any:
+    return PartitionResponse(partition_index=index, error_code=code, error_message=text)
 
 
 def state(entry: ProducerEntry) -> Any:

@@ -1,56 +1,90 @@
-"""DescribeTopicPartitions (key 75), version 0: topics page by page, with their eligible leader replicas
-(KIP-966).
+"""DescribeTopicPartitions (key 75), version 0: topics page by page, with their eligible leader replicas (KIP-966).
 
-Topics come in the order of their names, and no more partitions than the limit; the cursor of an answer is
-where the next request goes on.
+Topics come in the order of their names, with at most as many partitions as the limit says; the next request continues
+at the cursor of the answer.
 """
 
 from __future__ import annotations
 
+from heapq import merge
+from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.handlers.cluster_view import TOPIC_OPERATIONS, partition_views, why_missing
 from pykafkad.messages import DescribeTopicPartitionsResponse
+from pykafkad.pure.authorization import DESCRIBE, TOPIC, Need
+from pykafkad.slices import CHUNK, chunks
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.image import Image, Topic
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from collections.abc import Iterator
+
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import DescribeTopicPartitionsRequest
+    from pykafkad.slices import Work
 
 
 TopicResponse = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
 PartitionResponse = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponsePartition
 Cursor = DescribeTopicPartitionsResponse.Cursor
 
+ELIGIBLE = ("eligible_leader_replicas", "last_known_elr")
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+
+needs = (
+    Need(DESCRIBE, TOPIC, "topics.name"),
+    Need(DESCRIBE, TOPIC, by_handler=True),
+)
+
+
+def handle(broker: Broker, request: DescribeTopicPartitionsRequest, context: Context) -> Work:
     cursor = request.cursor
     all_topics = not request.topics
-    asked = broker.image.topics if all_topics else [topic.name for topic in request.topics]
     first = cursor.topic_name if cursor is not None else ""
-    names = sorted({name for name in asked if name >= first}, key=java_order)
+    names: set[str] = set()
+    asked = map(name_of, request.topics) if request.topics else iter(list(broker.image.topics))
+    while some := list(islice(asked, CHUNK)):
+        names.update([name for name in some if name >= first])
+        yield
     if cursor is not None and (cursor.partition_index < 0 or not (all_topics or cursor.topic_name in names)):
-        return refuse(request, errors.INVALID_REQUEST)
+        return (yield from refuse(request, errors.INVALID_REQUEST))
     if "" in names:
-        return refuse(request, errors.UNKNOWN_SERVER_ERROR)  # Kafka stumbles over an empty name
+        return (yield from refuse(request, errors.UNKNOWN_SERVER_ERROR))  # Kafka fails on an empty name
     most = broker.config["max.request.partition.size.limit"]
-    return describe(broker, names, cursor, max(1, min(most, request.response_partition_limit)))
+    room = max(1, min(most, request.response_partition_limit))
+    return (yield from describe(broker, (yield from in_order(list(names))), cursor, room))
+
+
+name_of = attrgetter("name")
+
+
+def in_order(names: list[str]) -> Work:
+    """An iterator over these names in order. Most of the sorting is done while it is read."""
+    runs = []
+    for some in chunks(names):
+        runs.append(sorted(some, key=java_order))
+        yield
+    return merge(*runs, key=java_order)
 
 
 def java_order(name: str) -> bytes:
     return name.encode("utf-16-be", "surrogatepass")
 
 
-def refuse(request: Any, code: int) -> Any:
-    return DescribeTopicPartitionsResponse(
-        topics=[TopicResponse(error_code=code, name=topic.name) for topic in request.topics]
-    )
+def refuse(request: DescribeTopicPartitionsRequest, code: int) -> Work:
+    topics: list[Any] = []
+    for some in chunks(request.topics):
+        topics += [TopicResponse(error_code=code, name=topic.name) for topic in some]
+        yield
+    return DescribeTopicPartitionsResponse(topics=topics)
 
 
-def describe(broker: Broker, names: list[str], cursor: Any, room: int) -> Any:
+def describe(broker: Broker, names: Iterator[str], cursor: Any, room: int) -> Work:
     response = DescribeTopicPartitionsResponse()
     for name in names:
+        yield
         if room == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
@@ -63,7 +97,10 @@ def describe(broker: Broker, names: list[str], cursor: Any, room: int) -> Any:
             )
             continue
         first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
-        partitions = views(broker.image, topic)[first : first + room]
+        views = yield from partition_views(
+            broker.image, topic, "describe", PartitionResponse, errors.NONE, *ELIGIBLE
+        )
+        partitions = views[first : first + room]
         response.topics.append(
             TopicResponse(
                 name=name,
@@ -73,17 +110,8 @@ def describe(broker: Broker, names: list[str], cursor: Any, room: int) -> Any:
                 topic_authorized_operations=TOPIC_OPERATIONS,
             )
         )
-        if first + room < len(topic.partitions):
+        if first + room < len(views):
             response.next_cursor = Cursor(topic_name=name, partition_index=first + room)
             break
         room -= len(partitions)
     return response
-
-
-def views(image: Image, topic: Topic) -> list[Any]:
-    found: list[Any] | None = topic.cache.get("describe")
-    if found is None:
-        found = topic.cache["describe"] = partition_views(
-            image, topic, PartitionResponse, errors.NONE, "eligible_leader_replicas", "last_known_elr"
-        )
-    return found

@@ -1,8 +1,8 @@
 """DescribeUserScramCredentials (key 50), version 0: the users that have SCRAM credentials, and with how many iterations
 (KIP-554).
 
-Nothing here can have any, since storing them (AlterUserScramCredentials) comes with security: it is answered because
-kafka-configs asks it of every user whose quotas it shows.
+Credentials can only be in a directory that Apache Kafka has used before. Missing: AlterUserScramCredentials, which
+comes with security.
 """
 
 from __future__ import annotations
@@ -11,26 +11,62 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.messages import DescribeUserScramCredentialsResponse
+from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import DescribeUserScramCredentialsRequest
 
 
 Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
+Credential = DescribeUserScramCredentialsResponse.CredentialInfo
+MECHANISMS = (1, 2)  # SCRAM-SHA-256, SCRAM-SHA-512
 TWICE = "Cannot describe SCRAM credentials for the same user twice in a single request: "
 MISSING = "Attempt to describe a user credential that does not exist: "
+A_TIME = 64  # users between two looks at the clock
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    asked: dict[str, int] = {}
-    for user in request.users or ():
-        asked[user.name] = asked.get(user.name, 0) + 1
-    results = [_missing(name, times) for name, times in asked.items()]
+needs = (Need(DESCRIBE, CLUSTER),)
+
+
+def handle(broker: Broker, request: DescribeUserScramCredentialsRequest, context: Context) -> Any:
+    times: dict[str, int] = {}
+    if request.users:
+        for number, user in enumerate(request.users):
+            times[user.name] = times.get(user.name, 0) + 1
+            if number % A_TIME == 0:
+                yield
+    else:
+        times = dict.fromkeys((name for name, _ in broker.image.scram_users), 1)
+    results = []
+    texts_fit = True
+    for number, name in enumerate(times):
+        found = twice(name) if times[name] > 1 else described(broker, name)
+        texts_fit = texts_fit and errors.fits(found.error_message)
+        results.append(found)
+        if number % A_TIME == 0:
+            yield
+    if not texts_fit:  # as in Kafka, where writing the answer fails
+        unknown = Result(error_code=errors.UNKNOWN_SERVER_ERROR, error_message=None)
+        code = errors.UNKNOWN_SERVER_ERROR
+        return DescribeUserScramCredentialsResponse(
+            error_code=code, error_message=None, results=[unknown] * len(request.users or ())
+        )
     return DescribeUserScramCredentialsResponse(error_message="", results=results)
 
 
-def _missing(name: str, times: int) -> Any:
-    if times > 1:
-        return Result(user=name, error_code=errors.DUPLICATE_RESOURCE, error_message=TWICE + name)
-    return Result(user=name, error_code=errors.RESOURCE_NOT_FOUND, error_message=MISSING + name)
+def twice(name: str) -> Any:
+    return Result(user=name, error_code=errors.DUPLICATE_RESOURCE, error_message=TWICE + name)
+
+
+def described(broker: Broker, name: str) -> Any:
+    users = broker.image.scram_users
+    credentials = [
+        Credential(mechanism=mechanism, iterations=users[name, mechanism].iterations)
+        for mechanism in MECHANISMS
+        if (name, mechanism) in users
+    ]
+    if not credentials:
+        return Result(user=name, error_code=errors.RESOURCE_NOT_FOUND, error_message=MISSING + name)
+    return Result(user=name, error_message=None, credential_infos=credentials)

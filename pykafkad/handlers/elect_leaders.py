@@ -1,7 +1,7 @@
-"""ElectLeaders (key 43), versions 0 to 2: the preferred replica, or from version 1 any that is left, is to
-lead (KIP-183, KIP-460).
+"""ElectLeaders (key 43), versions 0 to 2: elects the preferred replica, or from version 1 any replica that is left
+(KIP-183, KIP-460).
 
-On a single node every partition that exists is led by the only replica it has, so no election is needed.
+On a single node the only replica of a partition is its leader already, so no election is ever needed.
 """
 
 from __future__ import annotations
@@ -11,66 +11,75 @@ from typing import TYPE_CHECKING, Any
 from pykafkad import errors
 from pykafkad.cluster.image import NO_LEADER
 from pykafkad.messages import ElectLeadersResponse
+from pykafkad.pure.authorization import ALTER, CLUSTER, Need
+from pykafkad.slices import chunks
 
 if TYPE_CHECKING:
     from pykafkad.cluster.image import Image, Topic
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import ElectLeadersRequest
+    from pykafkad.slices import Work
 
 
 TopicResult = ElectLeadersResponse.ReplicaElectionResult
 PartitionResult = ElectLeadersResponse.PartitionResult
 
 PREFERRED, UNCLEAN = 0, 1
+AT_ONCE = 32
 Answer = tuple[int, str | None]
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (Need(ALTER, CLUSTER),)
+
+
+def handle(broker: Broker, request: ElectLeadersRequest, context: Context) -> Work:
     kind, asked = request.election_type, request.topic_partitions
     if asked == []:
         return ElectLeadersResponse()
     if request.timeout_ms <= 0:
-        return refuse(asked, errors.REQUEST_TIMED_OUT, None, context.version)
+        return (yield from refuse(asked, errors.REQUEST_TIMED_OUT, None, context.version))
     if kind not in (PREFERRED, UNCLEAN):
-        return refuse(asked, errors.INVALID_REQUEST, f"Unknown election type {kind}", context.version)
+        text = f"Unknown election type {kind}"
+        return (yield from refuse(asked, errors.INVALID_REQUEST, text, context.version))
+    image = broker.image
+    results = []
     if asked is None:
-        return ElectLeadersResponse(
-            replica_election_results=[
-                TopicResult(topic=name, partition_result=needed(broker.image, kind, topic))
-                for name, topic in broker.image.topics.items()
-            ]
-        )
-    return ElectLeadersResponse(
-        replica_election_results=[
-            TopicResult(
-                topic=topic.topic,
-                partition_result=[
-                    result(index, elect(broker.image, kind, topic.topic, index)) for index in topic.partitions
-                ],
-            )
-            for topic in asked
-        ]
-    )
+        for topic in list(image.topics.values()):
+            needed = yield from elections(image, kind, topic.name, leaderless(topic))
+            results.append(TopicResult(topic=topic.name, partition_result=needed))
+    else:
+        for named in asked:
+            partitions = yield from elections(image, kind, named.topic, named.partitions)
+            if partitions and not errors.fits(partitions[0].error_message):
+                return (yield from refuse(asked, errors.UNKNOWN_SERVER_ERROR, None, context.version))
+            results.append(TopicResult(topic=named.topic, partition_result=partitions))
+    return ElectLeadersResponse(replica_election_results=results)
 
 
-def needed(image: Image, kind: int, topic: Topic) -> list[Any]:
-    """Of a whole cluster Kafka leaves out the partitions that need no election."""
-    return [
-        result(index, elect(image, kind, topic.name, index))
-        for index, partition in enumerate(topic.partitions)
-        if partition.leader == NO_LEADER
-    ]
+def leaderless(topic: Topic) -> list[int]:
+    """If all partitions are asked for, Kafka leaves out those that need no election."""
+    return [index for index, partition in enumerate(topic.partitions) if partition.leader == NO_LEADER]
 
 
-def refuse(asked: list[Any] | None, code: int, text: str | None, version: int) -> Any:
-    results = [
-        TopicResult(
-            topic=topic.topic,
-            partition_result=[result(index, (code, text)) for index in topic.partitions],
-        )
-        for topic in asked or ()
-    ]
-    # Version 0 has no place for an error of the whole request.
+def elections(image: Image, kind: int, name: str, indexes: list[int]) -> Work:
+    results: list[Any] = []
+    for some in chunks(indexes, AT_ONCE):
+        results += [result(index, elect(image, kind, name, index)) for index in some]
+        yield
+    return results
+
+
+def refuse(asked: list[Any] | None, code: int, text: str | None, version: int) -> Work:
+    results = []
+    for topic in asked or ():
+        partitions: list[Any] = []
+        for some in chunks(topic.partitions):
+            partitions += [result(index, (code, text)) for index in some]
+            yield
+        results.append(TopicResult(topic=topic.topic, partition_result=partitions))
+        yield
+    # Version 0 has no field for an error of the whole request.
     return ElectLeadersResponse(error_code=code if version else errors.NONE, replica_election_results=results)
 
 

@@ -1,9 +1,8 @@
-"""FindCoordinator (key 10), versions 0 to 6: which broker coordinates a group (KIP-699 for many keys at
-once).
+"""FindCoordinator (key 10), versions 0 to 6: which broker coordinates a group (KIP-699 for many keys at once).
 
-A single node coordinates everything, once the topic that holds the coordinator's state is there: the first
-request makes it, and is answered when it can be used (Kafka says COORDINATOR_NOT_AVAILABLE meanwhile).
-Missing: coordinators of transactions and of share groups; they are refused with a text that says so.
+A single node coordinates everything once the coordinator's internal topic exists. The first request creates the topic,
+and is answered when it can be used (Kafka answers COORDINATOR_NOT_AVAILABLE until then). Missing: coordinators of
+transactions and of share groups. Requests for them are refused with a text that says so.
 """
 
 from __future__ import annotations
@@ -14,26 +13,47 @@ from pykafkad import errors
 from pykafkad.cluster import topic_names
 from pykafkad.cluster.image import NO_LEADER
 from pykafkad.handlers.cluster_view import reachable_brokers
+from pykafkad.handlers.pieces import FEW, pieces
 from pykafkad.messages import FindCoordinatorResponse
+from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, DESCRIBE, GROUP, TRANSACTIONAL_ID, Need
+from pykafkad.slices import is_work
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafkad.cluster.topic_creation import Planned
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import FindCoordinatorRequest
+    from pykafkad.slices import Work
 
 
 Coordinator = FindCoordinatorResponse.Coordinator
 
-GROUP, TRANSACTION, SHARE = 0, 1, 2
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 MANY_KEYS_SINCE = 4
 REFUSED = {
-    TRANSACTION: "This broker does not serve transactions: there is no coordinator for transactional ids.",
-    SHARE: "This broker does not serve share groups: there is no coordinator for share partitions.",
+    TRANSACTION_KEY: "This broker does not serve transactions: there is no coordinator for transactional ids.",
+    SHARE_KEY: "This broker does not serve share groups: there is no coordinator for share partitions.",
 }
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    if request.key_type != GROUP:
+needs = (
+    Need(DESCRIBE, GROUP, "key", when=lambda request: request.key_type == GROUP_KEY),
+    Need(DESCRIBE, GROUP, "coordinator_keys", when=lambda request: request.key_type == GROUP_KEY),
+    Need(DESCRIBE, TRANSACTIONAL_ID, "key", when=lambda request: request.key_type == TRANSACTION_KEY),
+    Need(
+        DESCRIBE,
+        TRANSACTIONAL_ID,
+        "coordinator_keys",
+        when=lambda request: request.key_type == TRANSACTION_KEY,
+    ),
+    Need(CLUSTER_ACTION, CLUSTER, when=lambda request: request.key_type == SHARE_KEY),
+)
+
+
+def handle(broker: Broker, request: FindCoordinatorRequest, context: Context) -> Any:
+    if request.key_type != GROUP_KEY:
         text = REFUSED.get(request.key_type, errors.MESSAGES[errors.INVALID_REQUEST])
         return respond(request, context, errors.INVALID_REQUEST, text)
     if topic_names.CONSUMER_OFFSETS in broker.image.topics:
@@ -42,54 +62,85 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
 
     def created(planned: Planned) -> None:
         if planned.error is None or planned.error.code == errors.TOPIC_ALREADY_EXISTS:
-            promise.answer(found(broker, request, context))
+            response = found(broker, request, context)
         else:
-            promise.answer(not_available(request, context))
+            response = not_available(request, context)
+        if is_work(response):
+            broker.slices.run(response, promise.answer, lambda: not context.connection.closed)
+        else:
+            promise.answer(response)
 
     broker.controller.auto_create(topic_names.CONSUMER_OFFSETS, created)
     return promise
 
 
-def found(broker: Broker, request: Any, context: Context) -> Any:
+def found(broker: Broker, request: FindCoordinatorRequest, context: Context) -> Any:
+    leaderless = partitions_without_leader(broker)
+
+    def is_led(key: str) -> bool:
+        return not leaderless or broker.group_coordinator.partition_of(key) not in leaderless
+
     for info, endpoint in reachable_brokers(broker, context):
         if info.id == broker.node_id:
             text = "" if context.version >= MANY_KEYS_SINCE else "NONE"
-            response = respond(request, context, errors.NONE, text, info.id, endpoint.host, endpoint.port)
-            return without_leaderless(broker, request, context, response)
+            if context.version < MANY_KEYS_SINCE and not is_led(request.key):
+                break
+            return respond(request, context, errors.NONE, text, info.id, endpoint.host, endpoint.port, is_led)
     return not_available(request, context)
 
 
-def without_leaderless(broker: Broker, request: Any, context: Context, response: Any) -> Any:
+def partitions_without_leader(broker: Broker) -> frozenset[int]:
     """Groups whose partition of __consumer_offsets has no leader (its log directory is offline) have no coordinator."""
-    partitions = broker.image.topics[topic_names.CONSUMER_OFFSETS].partitions
-    leaderless = {index for index, partition in enumerate(partitions) if partition.leader == NO_LEADER}
-    if leaderless:
-        refusal = not_available(request, context)
-        if context.version < MANY_KEYS_SINCE:
-            return refusal if broker.groups.partition_of(request.key) in leaderless else response
-        for slot, key in enumerate(request.coordinator_keys):
-            if broker.groups.partition_of(key) in leaderless:
-                response.coordinators[slot] = refusal.coordinators[slot]
-    return response
+    topic = broker.image.topics.get(topic_names.CONSUMER_OFFSETS)
+    if topic is None:  # deleted while this request waited for it
+        return frozenset()
+    return frozenset(index for index, each in enumerate(topic.partitions) if each.leader == NO_LEADER)
 
 
-def not_available(request: Any, context: Context) -> Any:
-    # With many keys in a request Kafka leaves the texts of this error empty.
+def not_available(request: FindCoordinatorRequest, context: Context) -> Any:
+    # If a request has many keys, Kafka leaves the text of this error empty.
     text = "" if context.version >= MANY_KEYS_SINCE else errors.MESSAGES[errors.COORDINATOR_NOT_AVAILABLE]
     return respond(request, context, errors.COORDINATOR_NOT_AVAILABLE, text)
 
 
 def respond(
-    request: Any, context: Context, code: int, text: str, node_id: int = -1, host: str = "", port: int = -1
+    request: FindCoordinatorRequest,
+    context: Context,
+    code: int,
+    text: str,
+    node_id: int = -1,
+    host: str = "",
+    port: int = -1,
+    is_led: Callable[[str], bool] | None = None,
 ) -> Any:
-    """The same for every key that was asked for."""
+    """The same answer for every key, except for groups whose partition has no leader."""
     if context.version < MANY_KEYS_SINCE:
         return FindCoordinatorResponse(
             error_code=code, error_message=text, node_id=node_id, host=host, port=port
         )
-    return FindCoordinatorResponse(
-        coordinators=[
-            Coordinator(key=key, node_id=node_id, host=host, port=port, error_code=code, error_message=text)
-            for key in request.coordinator_keys
-        ]
-    )
+
+    def coordinator(key: str) -> Any:
+        if is_led is not None and not is_led(key):
+            return Coordinator(key=key, node_id=-1, port=-1, error_code=errors.COORDINATOR_NOT_AVAILABLE)
+        return Coordinator(
+            key=key, node_id=node_id, host=host, port=port, error_code=code, error_message=text
+        )
+
+    keys = request.coordinator_keys
+    if len(keys) <= FEW:
+        return FindCoordinatorResponse(coordinators=[coordinator(key) for key in keys])
+    return in_slices(keys, coordinator)
+
+
+def in_slices(keys: list[str], coordinator: Callable[[str], Any]) -> Work:
+    """The same for many keys. A repeated key gets the same object as its answer."""
+    known: dict[str, Any] = {}
+    rows = []
+    for piece in pieces(keys):
+        for key in piece:
+            row = known.get(key)
+            if row is None:
+                row = known[key] = coordinator(key)
+            rows.append(row)
+        yield
+    return FindCoordinatorResponse(coordinators=rows)

@@ -1,34 +1,40 @@
 """GetTelemetrySubscriptions (key 71), version 0: which metrics a client is to push, and how often (KIP-714).
 
-Not advertised, as in Kafka without a receiver of metrics; who asks all the same is answered.
+The API is not advertised, as in a Kafka without a telemetry plugin, but clients that use it anyway are answered.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import KafkaError
 from pykafkad.messages import GetTelemetrySubscriptionsResponse
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import GetTelemetrySubscriptionsRequest
+    from pykafkad.pure.telemetry import Evaluated
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    from pykafkad.cluster.telemetry import attributes
-    from pykafkad.pure.telemetry import COMPRESSIONS, NO_ID
+needs = ()  # as in Kafka, where metrics are taken from everybody
+
+
+def handle(broker: Broker, request: GetTelemetrySubscriptionsRequest, context: Context) -> Any:
+    from pykafkad.cluster.telemetry import answered
+    from pykafkad.pure.telemetry import NO_ID
     from pykafkad.uuids import random_uuid
 
-    connection = context.connection
     instance_id = request.client_instance_id if request.client_instance_id != NO_ID else random_uuid()
+    return answered(broker, instance_id, context, partial(answer, broker, instance_id, context))
+
+
+def answer(broker: Broker, instance_id: bytes, context: Context, evaluated: Evaluated | None) -> Any:
+    from pykafkad.pure.telemetry import COMPRESSIONS
+
     try:
-        instance = broker.telemetry.get(
-            instance_id,
-            lambda found: attributes(found, context.client_id, connection),
-            connection,
-            broker.clock.now_ms(),
-        )
+        instance = broker.telemetry.get(instance_id, evaluated, context.connection, broker.clock.now_ms())
     except KafkaError as error:
         return GetTelemetrySubscriptionsResponse(error_code=error.code)
     return GetTelemetrySubscriptionsResponse(

@@ -1,4 +1,4 @@
-"""Heartbeat (key 12), versions 0 to 4: a member says that it is there, and learns of rebalances."""
+"""Heartbeat (key 12), versions 0 to 4: keeps a member's session alive, and tells it of a rebalance."""
 
 from __future__ import annotations
 
@@ -6,17 +6,22 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.messages import HeartbeatResponse
+from pykafkad.pure.authorization import GROUP, READ, Need
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
+    from pykafkad.context import Context
     from pykafkad.errors import KafkaError
-    from pykafkad.server import Broker
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import HeartbeatRequest
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (Need(READ, GROUP, "group_id"),)
+
+
+def handle(broker: Broker, request: HeartbeatRequest, context: Context) -> Any:
     if not request.group_id:
         return HeartbeatResponse(error_code=errors.INVALID_GROUP_ID)
-    return broker.groups.ask(
+    return broker.group_coordinator.ask(
         request.group_id,
         context,
         lambda groups, caller: groups.heartbeat(request, caller, broker.clock.now_ms()),
@@ -25,6 +30,6 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
 
 
 def refused(error: KafkaError) -> Any:
-    """While the groups are loaded every member is taken to be one: it gets a whole session afterwards."""
+    """While the groups are being loaded every heartbeat succeeds: after the load all members get a new session anyway."""
     is_loading = error.code == errors.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=errors.NONE if is_loading else error.code)

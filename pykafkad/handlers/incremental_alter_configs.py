@@ -1,7 +1,7 @@
-"""IncrementalAlterConfigs (key 44), versions 0 and 1: single configs of resources set, removed, appended to or
-subtracted from (KIP-339), and the levels of loggers (KIP-412).
+"""IncrementalAlterConfigs (key 44), versions 0 and 1: sets, removes, appends to or subtracts from single configs of
+resources (KIP-339), and sets the levels of loggers (KIP-412).
 
-Answered when the new configs are durable and count.
+The answer is sent when the new configs are durable and in effect.
 """
 
 from __future__ import annotations
@@ -10,25 +10,27 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.handlers.alter_configs import alter
 from pykafkad.messages import IncrementalAlterConfigsResponse
+from pykafkad.pure.authorization import ALTER_CONFIGS, on_configs
+from pykafkad.slices import chunks
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import IncrementalAlterConfigsRequest
 
 
-Result = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
+needs = on_configs(ALTER_CONFIGS)
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+def handle(broker: Broker, request: IncrementalAlterConfigsRequest, context: Context) -> Any:
     from pykafkad.cluster.config_changes import Alteration
 
-    wanted = [
-        Alteration(
-            resource.resource_type,
-            resource.resource_name,
-            [(config.name, config.config_operation, config.value) for config in resource.configs],
-            is_legacy=False,
-        )
-        for resource in request.resources
-    ]
-    return alter(broker, wanted, request.validate_only, context, IncrementalAlterConfigsResponse, Result)
+    wanted = []
+    for resource in request.resources:
+        alteration = Alteration(resource.resource_type, resource.resource_name, is_legacy=False)
+        for some in chunks(resource.configs):
+            alteration.changes += [(config.name, config.config_operation, config.value) for config in some]
+            yield
+        wanted.append(alteration)
+        yield
+    return alter(broker, wanted, request.validate_only, context, IncrementalAlterConfigsResponse)

@@ -1,7 +1,7 @@
-"""InitProducerId (key 22), versions 0 to 5: an id for an idempotent producer (KIP-98, KIP-360, KIP-730).
+"""InitProducerId (key 22), versions 0 to 5: a producer id for an idempotent producer (KIP-98, KIP-360, KIP-730).
 
-Every request without a transactional id gets a new id at epoch 0, whatever it had before, as in Kafka. It is
-answered when the block that the id is from is durable. Missing: transactional ids, which are refused.
+Every request without a transactional id gets a new id at epoch 0, whatever the producer had before, as in Kafka. The
+answer is sent when the block that the id is taken from is durable. Missing: transactional ids, which are refused.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from pykafkad.errors import INVALID_REQUEST, KafkaError
 from pykafkad.logs import logger
 from pykafkad.messages import InitProducerIdResponse
+from pykafkad.pure.authorization import CLUSTER, IDEMPOTENT_WRITE, TRANSACTIONAL_ID, WRITE, Need
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import InitProducerIdRequest
 
 
 NONE = -1
@@ -22,11 +24,23 @@ NONE = -1
 log = logger("producer-ids")
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (
+    Need(WRITE, TRANSACTIONAL_ID, "transactional_id"),
+    Need(
+        IDEMPOTENT_WRITE,
+        CLUSTER,
+        or_on_some_topic=WRITE,
+        when=lambda request: request.transactional_id is None,
+    ),
+)
+
+
+def handle(broker: Broker, request: InitProducerIdRequest, context: Context) -> Any:
     if (request.producer_id == NONE) != (request.producer_epoch == NONE):
         return refuse(INVALID_REQUEST)
     if request.transactional_id is not None:
-        if request.transactional_id:
+        peer = context.connection.peer[0]
+        if request.transactional_id and broker.quiet.allows(log, "refused transactional ids", peer):
             log.warn(f"transactional id {request.transactional_id} refused: transactions are not served")
         return refuse(INVALID_REQUEST)
     answers: list[int | KafkaError] = []

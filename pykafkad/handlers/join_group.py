@@ -1,7 +1,7 @@
-"""JoinGroup (key 11), versions 0 to 9: a member enters its group's next generation.
+"""JoinGroup (key 11), versions 0 to 9: a member joins the next generation of its group.
 
-The answer waits until the generation is there. The rules are in pure/groups/classic_join; members of consumer
-groups may speak this protocol too (pure/groups/consumer).
+The answer waits until the generation has begun. The rules are in pure/groups/classic_join. Members of consumer groups
+may use this protocol too (pure/groups/consumer).
 """
 
 from __future__ import annotations
@@ -9,33 +9,64 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
+from pykafkad.handlers.pieces import FEW, pieces
+from pykafkad.pure.authorization import GROUP, READ, Need
 from pykafkad.pure.groups.classic_answers import NOBODY, join_refusal
+from pykafkad.pure.groups.classic_member import Protocol
+from pykafkad.slices import let_go
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
+    from pykafkad.context import Context
     from pykafkad.errors import KafkaError
-    from pykafkad.server import Broker
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import JoinGroupRequest
+    from pykafkad.slices import Work
 
 
-# What is about the request rather than about the coordinator repeats the member's id.
+# Errors that concern the request, and not the coordinator: their answers repeat the member's id.
 WITH_MEMBER_ID = (errors.UNKNOWN_MEMBER_ID, errors.INVALID_GROUP_ID, errors.INVALID_SESSION_TIMEOUT)
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    settings = broker.groups.settings
+needs = (Need(READ, GROUP, "group_id"),)
+
+
+def handle(broker: Broker, request: JoinGroupRequest, context: Context) -> Any:
+    settings = broker.group_coordinator.settings
     if not request.group_id:
         return join_refusal(context.version, errors.INVALID_GROUP_ID, request.member_id)
     timeout_ms = request.session_timeout_ms
     if not settings.min_session_timeout_ms <= timeout_ms <= settings.max_session_timeout_ms:
         return join_refusal(context.version, errors.INVALID_SESSION_TIMEOUT, request.member_id)
-    return broker.groups.ask(
+    if len(request.protocols) > FEW:
+        return in_slices(broker, request, context)
+    return join(broker, request, context)
+
+
+def in_slices(broker: Broker, request: JoinGroupRequest, context: Context) -> Work:
+    """The same for very many protocols, which are first made into what a member keeps of them. Of those with one name
+    the first entry counts."""
+    told = request.protocols
+    named: dict[str, Protocol] = {}
+    for piece in pieces(told):
+        for protocol in piece:
+            if protocol.name not in named:
+                named[protocol.name] = Protocol(protocol.name, bytes(protocol.metadata))
+        yield
+    request.protocols = tuple(named.values())  # type: ignore[assignment]
+    yield from let_go(told)
+    return join(broker, request, context)
+
+
+def join(broker: Broker, request: JoinGroupRequest, context: Context) -> Any:
+    version = context.version
+    return broker.group_coordinator.ask(
         request.group_id,
         context,
         lambda groups, caller: groups.join(request, caller, broker.clock.now_ms()),
-        lambda error: refused(request, context.version, error),
+        lambda error: refused(request, version, error),
     )
 
 
-def refused(request: Any, version: int, error: KafkaError) -> Any:
+def refused(request: JoinGroupRequest, version: int, error: KafkaError) -> Any:
     member_id = request.member_id if error.code in WITH_MEMBER_ID else NOBODY
     return join_refusal(version, error.code, member_id)

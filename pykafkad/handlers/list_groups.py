@@ -1,6 +1,6 @@
 """ListGroups (key 16), versions 0 to 5: all groups, or those in some states (4, KIP-518) or of some types (5, KIP-848).
 
-While a partition of `__consumer_offsets` is still loading nobody can say which groups there are, and nobody is told.
+While a partition of `__consumer_offsets` is being loaded its groups are not known, so the request is refused.
 """
 
 from __future__ import annotations
@@ -8,24 +8,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.pieces import pieces
 from pykafkad.messages import ListGroupsResponse
+from pykafkad.pure.authorization import DESCRIBE, GROUP, Need
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import ListGroupsRequest
+    from pykafkad.slices import Work
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    states = {state.lower().strip() for state in request.states_filter}
-    types = {name.lower() for name in request.types_filter}
+needs = (Need(DESCRIBE, GROUP, or_on_cluster=DESCRIBE, by_handler=True),)
+
+
+def handle(broker: Broker, request: ListGroupsRequest, context: Context) -> Work:
+    states, types = set[str](), set[str]()
+    for piece in pieces(request.states_filter):
+        states.update([state.lower().strip() for state in piece])
+        yield
+    for piece in pieces(request.types_filter):
+        types.update([name.lower() for name in piece])
+        yield
+    asker = broker.group_coordinator.asker_in_slices(context, refused)
+    rows: list[Any] = []
     try:
-        everywhere = broker.groups.look_everywhere(broker.groups.asker(context, refused))
+        for groups in broker.group_coordinator.look_everywhere(asker):
+            rows += yield from groups.list_groups(states, types)
     except KafkaError as error:
         return refused(error)
-    rows = []
-    for groups in everywhere:
-        rows += groups.list_groups(states, types)
-    return ListGroupsResponse(groups=rows)
+    return asker.answer(ListGroupsResponse(groups=rows))
 
 
 def refused(error: KafkaError) -> Any:

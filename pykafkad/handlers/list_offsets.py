@@ -1,28 +1,36 @@
 """ListOffsets (key 2), versions 1 to 11.
 
-A timestamp, or one of: latest -1, earliest -2, the greatest timestamp -3 (KIP-734), earliest local -4 (KIP-405),
-latest tiered -5 (KIP-1005), earliest pending upload -6 (KIP-1023). Nothing is tiered here, so local is all there
-is and tiered is nothing.
+The offset for a timestamp, or for one of: latest -1, earliest -2, the maximum timestamp -3 (KIP-734), earliest local -4
+(KIP-405), latest tiered -5 (KIP-1005), earliest pending upload -6 (KIP-1023). There is no tiered storage here, so the
+whole log is local and no offset is tiered.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.handlers.partitions import find
+from pykafkad.handlers.partitions import find, items_of
 from pykafkad.messages import ListOffsetsResponse
+from pykafkad.pure.authorization import DESCRIBE, TOPIC, Need
+from pykafkad.slices import begun, each
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
-    from pykafkad.storage.partition import Partition
+    from collections.abc import Generator
+
+    from pykafkad.cluster.replica import Replica
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import ListOffsetsRequest
+
+    Finding = Generator[None, None, "Found"]
+    LogFinding = Generator[None, None, "Found | None"]
 
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
 EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -4, -5, -6
-SINCE_VERSION = {
+NAMED_OFFSETS_SINCE = {
     LATEST: 1,
     EARLIEST: 1,
     MAX_TIMESTAMP: 7,
@@ -41,43 +49,49 @@ PartitionResponse = ListOffsetsResponse.ListOffsetsPartitionResponse
 Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    twice = named_twice(request.topics)
+needs = (Need(DESCRIBE, TOPIC, "topics.name"),)
+
+
+def handle(broker: Broker, request: ListOffsetsRequest, context: Context) -> Any:
+    return begun(answer(broker, request, context.version))
+
+
+def answer(broker: Broker, request: ListOffsetsRequest, version: int) -> Generator[None, None, Any]:
+    twice = yield from named_twice(request.topics)
     # one entry for each topic and partition, however often it is named
     topics: dict[str, dict[int, Any]] = {}
-    for topic in request.topics:
-        for item in topic.partitions:
-            answer = PartitionResponse(partition_index=item.partition_index)
-            topics.setdefault(topic.name, {})[item.partition_index] = answer
-            try:
-                if (topic.name, item.partition_index) in twice:
-                    raise KafkaError(errors.INVALID_REQUEST)
-                found = find_offset(broker, request, context.version, topic.name, item)
-            except KafkaError as error:
-                answer.error_code = error.code
-            else:
-                answer.offset, answer.timestamp, epoch = found
-                if context.version >= LEADER_EPOCH_SINCE:
-                    answer.leader_epoch = epoch
-    return ListOffsetsResponse(
-        topics=[TopicResponse(name=name, partitions=list(rows.values())) for name, rows in topics.items()]
-    )
+    for pause, (topic, item) in each(items_of(request.topics)):
+        if pause:
+            yield
+        if item is None:
+            continue
+        answer = PartitionResponse(partition_index=item.partition_index)
+        topics.setdefault(topic.name, {})[item.partition_index] = answer
+        try:
+            if (topic.name, item.partition_index) in twice:
+                raise KafkaError(errors.INVALID_REQUEST)
+            found = yield from find_offset(broker, request, version, topic.name, item)
+        except KafkaError as error:
+            answer.error_code = error.code
+        else:
+            answer.offset, answer.timestamp, epoch = found
+            if version >= LEADER_EPOCH_SINCE:
+                answer.leader_epoch = epoch
+    answers = []
+    for pause, (name, rows) in each(topics.items()):
+        if pause:
+            yield
+        answers.append(TopicResponse(name=name, partitions=list(rows.values())))
+    return ListOffsetsResponse(topics=answers)
 
 
-def find_offset(broker: Broker, request: Any, version: int, topic: str, item: Any) -> Found:
-    if request.isolation_level not in ISOLATION_LEVELS:
-        raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
-    if item.timestamp < 0 and version < SINCE_VERSION.get(item.timestamp, 32767):
-        raise KafkaError(errors.UNSUPPORTED_VERSION)
-    partition = find(broker, topic, item.partition_index, item.current_leader_epoch)
-    return look_up(partition, item.timestamp, request.isolation_level)
-
-
-def named_twice(topics: list[Any]) -> set[tuple[str, int]]:
+def named_twice(topics: list[Any]) -> Generator[None, None, set[tuple[str, int]]]:
     seen: set[tuple[str, int]] = set()
     twice = set()
-    for topic in topics:
-        for item in topic.partitions:
+    for pause, (topic, item) in each(items_of(topics), 64):
+        if pause:
+            yield
+        if item is not None:
             key = (topic.name, item.partition_index)
             if key in seen:
                 twice.add(key)
@@ -85,19 +99,49 @@ def named_twice(topics: list[Any]) -> set[tuple[str, int]]:
     return twice
 
 
-def look_up(partition: Partition, timestamp: int, isolation_level: int) -> Found:
-    end = partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
+def find_offset(broker: Broker, request: ListOffsetsRequest, version: int, topic: str, item: Any) -> Finding:
+    if request.isolation_level not in ISOLATION_LEVELS:
+        raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
+    if item.timestamp < 0 and version < NAMED_OFFSETS_SINCE.get(item.timestamp, 32767):
+        raise KafkaError(errors.UNSUPPORTED_VERSION)
+    partition = find(broker, topic, item.partition_index, item.current_leader_epoch)
+    if item.timestamp >= 0 or item.timestamp == MAX_TIMESTAMP:
+        return (yield from by_time(broker, partition, item.timestamp, request.isolation_level))
+    return by_name(partition, item.timestamp, end_of(partition, request.isolation_level))
+
+
+def end_of(partition: Replica, isolation_level: int) -> int:
+    return partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
+
+
+def by_name(partition: Replica, timestamp: int, end: int) -> Found:
     if timestamp == LATEST:
         return end, -1, partition.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
         start = partition.log_start_offset
         return start, -1, partition.epoch_at(start)
-    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
-        return NOTHING
+    return NOTHING  # latest tiered, and earliest pending upload
+
+
+def by_time(broker: Broker, partition: Replica, timestamp: int, isolation_level: int) -> Finding:
+    end = end_of(partition, isolation_level)
     if timestamp == MAX_TIMESTAMP:
-        found = partition.max_timestamp_offset()
+        work = partition.max_timestamp_offset()
     else:
-        found = partition.offset_for_timestamp(timestamp)
+        work = partition.offset_for_timestamp(timestamp)
+    found = yield from while_it_is_there(broker, partition, work)
     if found is None or (found[0] >= end and timestamp != MAX_TIMESTAMP):
         return NOTHING
     return found
+
+
+def while_it_is_there(broker: Broker, partition: Replica, work: LogFinding) -> LogFinding:
+    """The result of the work, or KafkaError if the partition was deleted or failed between two slices."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return cast("Found | None", end.value)
+        yield
+        if find(broker, partition.topic, partition.index) is not partition:
+            raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)

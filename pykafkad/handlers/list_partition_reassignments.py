@@ -1,7 +1,7 @@
-"""ListPartitionReassignments (key 46), version 0: the moves of partitions that are under way (KIP-455).
+"""ListPartitionReassignments (key 46), version 0: the reassignments that are in progress (KIP-455).
 
-A node alone has none (see AlterPartitionReassignments), and Kafka does not say what it does not know: so the
-answer is always empty.
+On a single node there are none (see AlterPartitionReassignments), and Kafka leaves out partitions without one, also
+those that do not exist. So the answer is always empty.
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.messages import ListPartitionReassignmentsResponse
+from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import ListPartitionReassignmentsRequest
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (Need(DESCRIBE, CLUSTER),)
+
+
+def handle(broker: Broker, request: ListPartitionReassignmentsRequest, context: Context) -> Any:
     return ListPartitionReassignmentsResponse(error_message=None)

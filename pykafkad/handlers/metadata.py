@@ -1,9 +1,9 @@
-"""Metadata (key 3), versions 0 to 13: brokers, topics, partitions and who leads them.
+"""Metadata (key 3), versions 0 to 13: brokers, topics, partitions and their leaders.
 
-Topics are asked for by name, by id (from version 12, KIP-516), or all: null, in version 0 an empty list. A
-missing topic may be created (KIP-204 and its allow flag, KIP-487); its first answer is
-UNKNOWN_TOPIC_OR_PARTITION, as in 4.3, and the client asks again. The order of topics in the answer is
-Kafka's: unknown ids, existing topics, invalid names, names being created.
+Topics are asked for by name, by id (from version 12, KIP-516), or all at once, by null or in version 0 by an empty
+list. A missing topic may be created (KIP-204; whether the client allows it, KIP-487); the answer for it is
+UNKNOWN_TOPIC_OR_PARTITION, as in 4.3, and the client asks again. The order of topics in the answer is Kafka's: unknown
+ids, existing topics, invalid names, topics that are being created.
 """
 
 from __future__ import annotations
@@ -21,11 +21,17 @@ from pykafkad.handlers.cluster_view import (
     why_missing,
 )
 from pykafkad.messages import MetadataResponse
+from pykafkad.pure.authorization import CREATE, DESCRIBE, TOPIC, Need
+from pykafkad.slices import begun, chunks
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pykafkad.cluster.image import Image, Topic
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import MetadataRequest
+    from pykafkad.slices import Work
 
 
 BrokerResponse = MetadataResponse.MetadataResponseBroker
@@ -34,22 +40,58 @@ PartitionResponse = MetadataResponse.MetadataResponsePartition
 
 NO_TOPIC_ID = bytes(16)
 IDS_SINCE = 12
+FEW = 16  # topics
+CACHED = "metadata"  # the key under which a topic caches the views of its partitions
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (
+    Need(DESCRIBE, TOPIC, "topics.name"),
+    Need(DESCRIBE, TOPIC, by_handler=True),
+    Need(CREATE, TOPIC, "topics.name", or_on_cluster=CREATE, by_handler=True),
+)
+
+
+def handle(broker: Broker, request: MetadataRequest, context: Context) -> Any:
+    topics = kept(broker.image, request, context.version)
+    if topics is not None:
+        return response(broker, request, context, topics)
+    return begun(respond(broker, request, context))
+
+
+def kept(image: Image, request: MetadataRequest, version: int) -> list[Any] | None:
+    """The answers for a few topics whose partitions are all cached, which is what most requests ask for."""
+    asked = request.topics
+    if asked is None or len(asked) > FEW or (version == 0 and not asked):
+        return None
+    operations = operations_for(request)
+    answers = {}
+    for each in asked:
+        topic = image.topics.get(each.name or "")
+        partitions = topic.cache.get(CACHED) if topic is not None else None
+        if topic is None or partitions is None or each.topic_id != NO_TOPIC_ID:
+            return None
+        answers[each.name] = answer(topic, partitions, operations)
+    return list(answers.values())
+
+
+def respond(broker: Broker, request: MetadataRequest, context: Context) -> Work:
     asked = request.topics
     if asked is not None and (context.version > 0 or asked):
-        problem = what_is_wrong(asked, context.version)
+        problem = yield from what_is_wrong(asked, context.version)
         if problem:
-            return refuse(asked, problem)
-    topics = find_topics(broker, request, context.version)
+            return (yield from refuse(asked, problem))
+    topics = yield from find_topics(broker, request, context.version)
+    return response(broker, request, context, topics)
+
+
+def response(broker: Broker, request: MetadataRequest, context: Context, topics: list[Any]) -> Any:
     return MetadataResponse(
         brokers=[
             BrokerResponse(node_id=info.id, host=endpoint.host, port=endpoint.port, rack=info.rack)
             for info, endpoint in reachable_brokers(broker, context)
         ],
         cluster_id=broker.cluster_id,
-        controller_id=broker.node_id,
+        controller_id=broker.controller.controller_id,
         topics=topics,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
@@ -57,58 +99,88 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
     )
 
 
-def what_is_wrong(asked: list[Any], version: int) -> int:
-    by_id = any(topic.topic_id != NO_TOPIC_ID for topic in asked)
-    nameless = any(topic.name is None for topic in asked)
+def operations_for(request: MetadataRequest) -> int:
+    return TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
+
+
+def what_is_wrong(asked: list[Any], version: int) -> Work:
+    by_id = nameless = False
+    for some in chunks(asked):
+        by_id = by_id or any(topic.topic_id != NO_TOPIC_ID for topic in some)
+        nameless = nameless or any(topic.name is None for topic in some)
+        yield
     if version < IDS_SINCE:
         return errors.INVALID_REQUEST if by_id or nameless else errors.NONE
-    # Kafka stumbles over a topic that has neither name nor id, and says so in this way.
+    # Kafka's code does not expect a topic that has neither name nor id, so it answers with this error.
     return errors.UNKNOWN_SERVER_ERROR if nameless and not by_id else errors.NONE
 
 
-def refuse(asked: list[Any], code: int) -> Any:
-    """Kafka's answer to a request that it cannot make sense of: nothing but the error, for every topic."""
-    return MetadataResponse(
-        controller_id=-1,
-        error_code=code,
-        topics=[
-            TopicResponse(error_code=code, name=topic.name or "", topic_id=topic.topic_id) for topic in asked
-        ],
-    )
-
-
-def find_topics(broker: Broker, request: Any, version: int) -> list[Any]:
-    asked = request.topics
-    operations = TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
-    image = broker.image
-    if asked is None or (version == 0 and not asked):
-        return [existing(image, topic, operations) for topic in image.topics.values()]
-    ids = dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != NO_TOPIC_ID)
-    if ids:
-        known = [image.topics_by_id[topic_id] for topic_id in ids if topic_id in image.topics_by_id]
-        unknown = [topic_id for topic_id in ids if topic_id not in image.topics_by_id]
-        return [
-            *(
-                TopicResponse(error_code=errors.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
-                for topic_id in unknown
-            ),
-            *(existing(image, topic, operations) for topic in known),
+def refuse(asked: list[Any], code: int) -> Work:
+    """Kafka's answer to a request that it cannot make sense of: for every topic nothing but the error."""
+    topics: list[Any] = []
+    for some in chunks(asked):
+        topics += [
+            TopicResponse(error_code=code, name=topic.name or "", topic_id=topic.topic_id) for topic in some
         ]
-    names = dict.fromkeys(topic.name for topic in asked)
-    found = [existing(image, image.topics[name], operations) for name in names if name in image.topics]
-    missing = [name for name in names if name not in image.topics]
+        yield
+    return MetadataResponse(controller_id=-1, error_code=code, topics=topics)
+
+
+def find_topics(broker: Broker, request: MetadataRequest, version: int) -> Work:
+    asked = request.topics
+    operations, image = operations_for(request), broker.image
+    if asked is None or (version == 0 and not asked):
+        return (yield from existing(image, list(image.topics.values()), operations))
+    ids: dict[bytes, None] = {}
+    names: dict[str | None, None] = {}
+    for some in chunks(asked):
+        ids.update(dict.fromkeys([topic.topic_id for topic in some if topic.topic_id != NO_TOPIC_ID]))
+        names.update(dict.fromkeys([topic.name for topic in some]))
+        yield
+    if ids:
+        known, unknown = yield from split(image.topics_by_id, list(ids))
+        answers = [
+            TopicResponse(error_code=errors.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
+            for topic_id in unknown
+        ]
+        return [*answers, *(yield from existing(image, known, operations))]
+    known, missing = yield from split(image.topics, list(names))
+    found = yield from existing(image, known, operations)
     if missing:
         create = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
-        found += absent(broker, missing, create, operations)
+        found += yield from absent(broker, missing, create, operations)
     return found
 
 
-def existing(image: Image, topic: Topic, operations: int) -> Any:
-    partitions = topic.cache.get("metadata")
-    if partitions is None:
-        partitions = topic.cache["metadata"] = partition_views(
-            image, topic, PartitionResponse, errors.LEADER_NOT_AVAILABLE
-        )
+def split(topics: Mapping[Any, Topic], asked: list[Any]) -> Work:
+    """The topics that exist, and the names of those that do not."""
+    known: list[Topic] = []
+    unknown: list[Any] = []
+    for some in chunks(asked):
+        for each in some:
+            topic = topics.get(each)
+            if topic is None:
+                unknown.append(each)
+            else:
+                known.append(topic)
+        yield
+    return known, unknown
+
+
+def existing(image: Image, topics: list[Topic], operations: int) -> Work:
+    answers = []
+    for topic in topics:
+        partitions = topic.cache.get(CACHED)
+        if partitions is None:
+            partitions = yield from partition_views(
+                image, topic, CACHED, PartitionResponse, errors.LEADER_NOT_AVAILABLE
+            )
+        answers.append(answer(topic, partitions, operations))
+        yield
+    return answers
+
+
+def answer(topic: Topic, partitions: list[Any], operations: int) -> Any:
     return TopicResponse(
         name=topic.name,
         topic_id=topic.id,
@@ -118,20 +190,21 @@ def existing(image: Image, topic: Topic, operations: int) -> Any:
     )
 
 
-def absent(broker: Broker, names: list[str], create: bool, operations: int) -> list[Any]:
-    answers = []
+def absent(broker: Broker, names: list[str], create: bool, operations: int) -> Work:
+    """Invalid names come before the topics that are created. If none is created, all come in the order of the request."""
+    answers: list[Any] = []
+    created: list[Any] = []
     for name in names:
         code = why_missing(name)
-        if create and code == errors.UNKNOWN_TOPIC_OR_PARTITION:
-            broker.controller.auto_create(name)
-        answers.append(
-            TopicResponse(
-                error_code=code,
-                name=name,
-                is_internal=name in topic_names.INTERNAL,
-                topic_authorized_operations=operations,
-            )
+        refused = TopicResponse(
+            error_code=code,
+            name=name,
+            is_internal=name in topic_names.INTERNAL,
+            topic_authorized_operations=operations,
         )
-    if create:
-        answers.sort(key=lambda answer: answer.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION)
-    return answers
+        is_created = create and code == errors.UNKNOWN_TOPIC_OR_PARTITION
+        (created if is_created else answers).append(refused)
+        yield
+    if created:
+        broker.controller.auto_create_all([each.name for each in created])
+    return answers + created

@@ -1,6 +1,6 @@
-"""OffsetCommit (key 8), versions 2 to 10: a group's positions are stored. Topic ids instead of names since 10.
+"""OffsetCommit (key 8), versions 2 to 10: stores committed offsets of a group. Topic ids instead of names since 10.
 
-Partitions that do not exist are refused here; the rest goes to the group's machine (pure/groups/offset_requests).
+Partitions that do not exist are refused here; the rules of groups are in pure/groups/offset_requests.
 """
 
 from __future__ import annotations
@@ -8,29 +8,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, KafkaError
+from pykafkad.handlers.pieces import are_few, pieces
 from pykafkad.messages import OffsetCommitRequest, OffsetCommitResponse
+from pykafkad.pure.authorization import GROUP, READ, TOPIC, Need
+from pykafkad.slices import finish
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.pure.groups.effects import Caller, Effects
-    from pykafkad.pure.groups.registry import Groups
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.slices import Work
 
 
-FIRST_VERSION_WITH_TOPIC_IDS = 10
+TOPIC_IDS_SINCE = 10
 
 TopicRequest = OffsetCommitRequest.OffsetCommitRequestTopic
 TopicResponse = OffsetCommitResponse.OffsetCommitResponseTopic
 PartitionResponse = OffsetCommitResponse.OffsetCommitResponsePartition
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (
+    Need(READ, GROUP, "group_id"),
+    Need(READ, TOPIC, "topics.name"),
+)
+
+
+def handle(broker: Broker, request: OffsetCommitRequest, context: Context) -> Any:
+    if not are_few(request.topics, "partitions"):
+        return in_slices(broker, request, context, encode=True)
     if not all_exist(broker, request.topics, context.version):
-        return commit_what_exists(broker, request, context)
+        return finish(in_slices(broker, request, context, encode=False))
     if not request.topics:
         return OffsetCommitResponse()
     now_ms = broker.clock.now_ms()
-    return broker.groups.ask(
+    return broker.group_coordinator.ask(
         request.group_id,
         context,
         lambda groups, caller: groups.commit_offsets(request, caller, now_ms),
@@ -39,13 +49,9 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
 
 
 def all_exist(broker: Broker, topics: list[Any], version: int) -> bool:
-    """Whether there is nothing to refuse; gives every topic both its name and its id."""
-    by_name = broker.image.topics
+    """Whether all topics and partitions exist. Completes each topic, so that it has both its name and its id."""
     for topic in topics:
-        if version < FIRST_VERSION_WITH_TOPIC_IDS:
-            known = by_name.get(topic.name)
-        else:
-            known = broker.image.topics_by_id.get(topic.topic_id)
+        known = find(broker, topic, version)
         if known is None or not topic.partitions:
             return False
         topic.name, topic.topic_id = known.name, known.id
@@ -56,59 +62,72 @@ def all_exist(broker: Broker, topics: list[Any], version: int) -> bool:
     return True
 
 
-def commit_what_exists(broker: Broker, request: Any, context: Context) -> Any:
-    """Some is refused here and not shown to the group; its answers come first, as in Kafka."""
-    answers: dict[Any, Any] = {}
-    request.topics = [
-        topic for topic in request.topics if keep_existing(broker, topic, context.version, answers)
-    ]
-    if not request.topics:
-        return OffsetCommitResponse(topics=list(answers.values()))
-    now_ms = broker.clock.now_ms()
+def find(broker: Broker, topic: Any, version: int) -> Any:
+    if version < TOPIC_IDS_SINCE:
+        return broker.image.topics.get(topic.name)
+    return broker.image.topics_by_id.get(topic.topic_id)
 
-    def commit(groups: Groups, caller: Caller) -> Effects:
-        effects = groups.commit_offsets(request, caller, now_ms)
-        response = effects.replies[-1][1]
-        response.topics = merged(answers, response.topics, context.version)
-        return effects
+
+def in_slices(broker: Broker, request: OffsetCommitRequest, context: Context, encode: bool) -> Work:
+    """The same for many partitions. Everything is prepared in slices and then done in one step, since a commit is in
+    the log as a whole or not at all. Partitions that do not exist are refused here; their answers come first, as in
+    Kafka."""
+    from pykafkad.pure.groups.offset_requests import Commit
+
+    version = context.version
+    refusals = Answers(version)
+    longest = broker.group_coordinator.settings.offset_metadata_max_bytes
+    made = Commit(request, longest, broker.clock.now_ms(), encode)
+    for topic in request.topics:
+        known = find(broker, topic, version)
+        name, topic_id = (topic.name, topic.topic_id) if known is None else (known.name, known.id)
+        count = 0 if known is None else len(known.partitions)
+        code = UNKNOWN_TOPIC_ID if known is None and refusals.by_id else UNKNOWN_TOPIC_OR_PARTITION
+        begun = False
+        for items in pieces(topic.partitions):
+            missing = [item for item in items if not 0 <= item.partition_index < count]
+            if missing or known is None:
+                refusals.add(name, topic_id, [partition_refused(item, code) for item in missing])
+            if len(missing) < len(items):
+                if not begun:
+                    made.begin_topic(name, topic_id)
+                    begun = True
+                made.add([item for item in items if 0 <= item.partition_index < count] if missing else items)
+            yield
+    response = OffsetCommitResponse(topics=made.answers)
+    if refusals.topics:
+        for answer in made.answers:
+            refusals.add(answer.name, answer.topic_id, answer.partitions)
+            yield
+        response.topics = list(refusals.topics.values())
+    if not made.answers:
+        return response
 
     def refuse(error: KafkaError) -> Any:
-        return OffsetCommitResponse(topics=merged(answers, refused(request.topics, error), context.version))
+        made.refuse(error.code)
+        return response
 
-    return broker.groups.ask(request.group_id, context, commit, refuse)
-
-
-def keep_existing(broker: Broker, topic: Any, version: int, answers: dict[Any, Any]) -> bool:
-    """Takes out of the topic what does not exist, with its answer; whether something is left."""
-    by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
-    image = broker.image
-    known = image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
-    count = 0 if known is None else len(known.partitions)
-    code = UNKNOWN_TOPIC_ID if known is None and by_id else UNKNOWN_TOPIC_OR_PARTITION
-    if known is not None:
-        topic.name, topic.topic_id = known.name, known.id
-    missing = [item for item in topic.partitions if not 0 <= item.partition_index < count]
-    if missing or known is None:
-        key = topic.topic_id if by_id else topic.name
-        answer = answers.get(key)
-        if answer is None:
-            answer = answers[key] = TopicResponse(name=topic.name, topic_id=topic.topic_id)
-        answer.partitions = [*answer.partitions, *(partition_refused(item, code) for item in missing)]
-    topic.partitions = [item for item in topic.partitions if 0 <= item.partition_index < count]
-    return bool(topic.partitions)
+    return broker.group_coordinator.ask(
+        request.group_id,
+        context,
+        lambda groups, caller: groups.commit_worked_out(request, caller, made, response),
+        refuse,
+    )
 
 
-def merged(answers: dict[Any, Any], topics: list[Any], version: int) -> list[Any]:
-    """What was refused here, then what the group answered; one entry a topic if something was refused here."""
-    if not answers:
-        return topics
-    result = dict(answers)
-    for topic in topics:
-        key = topic.topic_id if version >= FIRST_VERSION_WITH_TOPIC_IDS else topic.name
-        known = result.setdefault(key, topic)
-        if known is not topic:
-            known.partitions = [*known.partitions, *topic.partitions]
-    return list(result.values())
+class Answers:
+    """One entry for each topic, in the order in which topics are first added."""
+
+    def __init__(self, version: int) -> None:
+        self.by_id = version >= TOPIC_IDS_SINCE
+        self.topics: dict[Any, Any] = {}
+
+    def add(self, name: str, topic_id: bytes, rows: list[Any]) -> None:
+        key = topic_id if self.by_id else name
+        known = self.topics.get(key)
+        if known is None:
+            known = self.topics[key] = TopicResponse(name=name, topic_id=topic_id, partitions=[])
+        known.partitions += rows
 
 
 def refused(topics: list[Any], error: KafkaError) -> list[Any]:

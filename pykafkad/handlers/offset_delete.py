@@ -1,7 +1,7 @@
-"""OffsetDelete (key 47), version 0: committed offsets are taken out of a group (KIP-496).
+"""OffsetDelete (key 47), version 0: deletes committed offsets of a group (KIP-496).
 
-Partitions that do not exist are refused here, before the group is asked; a topic that a member of the group is
-subscribed to is refused by the group's machine.
+Partitions that do not exist are refused here, before the group is asked. Topics that a member of the group is
+subscribed to are refused by the group (pure/groups).
 """
 
 from __future__ import annotations
@@ -9,52 +9,88 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import INVALID_GROUP_ID, UNKNOWN_TOPIC_OR_PARTITION, KafkaError
-from pykafkad.messages import OffsetDeleteResponse
+from pykafkad.handlers.pieces import pieces
+from pykafkad.messages import OffsetDeleteRequest, OffsetDeleteResponse
+from pykafkad.pure.authorization import DELETE, GROUP, READ, TOPIC, Need
+from pykafkad.slices import GO_ON
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.pure.groups.effects import Caller, Effects
-    from pykafkad.pure.groups.registry import Groups
-    from pykafkad.server import Broker
+    from collections.abc import Sequence
+
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.slices import Work
 
 
+AT_ONCE = 1_000  # partitions
+
+TopicRequest = OffsetDeleteRequest.OffsetDeleteRequestTopic
 TopicResponse = OffsetDeleteResponse.OffsetDeleteResponseTopic
 PartitionResponse = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (
+    Need(DELETE, GROUP, "group_id"),
+    Need(READ, TOPIC, "topics.name"),
+)
+
+
+def handle(broker: Broker, request: OffsetDeleteRequest, context: Context) -> Any:
     if not request.group_id:
         return refused(KafkaError(INVALID_GROUP_ID))
-    missing = [row for topic in request.topics if (row := keep_existing(broker, topic)).partitions]
-    request.topics = [topic for topic in request.topics if topic.partitions]
-
-    def delete(groups: Groups, caller: Caller) -> Effects:
-        effects = groups.delete_offsets(request, caller)
-        response = effects.replies[-1][1]
-        response.topics = merged(missing, response.topics)
-        return effects
-
-    return broker.groups.ask(request.group_id, context, delete, refused)
+    return delete(broker, request, context)
 
 
-def keep_existing(broker: Broker, topic: Any) -> Any:
-    """Takes the partitions that do not exist out of the topic; the answer about them."""
-    known = broker.image.topics.get(topic.name)
-    count = 0 if known is None else len(known.partitions)
-    gone = [item.partition_index for item in topic.partitions if not 0 <= item.partition_index < count]
-    topic.partitions = [item for item in topic.partitions if 0 <= item.partition_index < count]
-    rows = [PartitionResponse(partition_index=index, error_code=UNKNOWN_TOPIC_OR_PARTITION) for index in gone]
-    return TopicResponse(name=topic.name, partitions=rows)
+def delete(broker: Broker, request: OffsetDeleteRequest, context: Context) -> Work:
+    """Partitions that do not exist are answered first, then one entry for each topic, as in Kafka. If there are very
+    many partitions, they are deleted in several steps."""
+    asker = broker.group_coordinator.asker_in_slices(context, refused)
+    answers: dict[str, Any] = {}
+    asked: list[tuple[str, Any]] = []
+    for topic in request.topics:
+        known = broker.image.topics.get(topic.name)
+        count = 0 if known is None else len(known.partitions)
+        for items in pieces(topic.partitions):
+            gone = [item for item in items if not 0 <= item.partition_index < count]
+            if gone:
+                rows_of(answers, topic.name).extend(
+                    PartitionResponse(
+                        partition_index=item.partition_index, error_code=UNKNOWN_TOPIC_OR_PARTITION
+                    )
+                    for item in gone
+                )
+            asked += [(topic.name, item) for item in items if 0 <= item.partition_index < count]
+            yield
+    try:
+        for piece in pieces(asked, AT_ONCE):
+            request.topics = by_topic(piece)
+            answer = broker.group_coordinator.perform(
+                request.group_id, asker, lambda groups, caller: groups.delete_offsets(request, caller)
+            )
+            for answered in answer.topics:
+                rows_of(answers, answered.name).extend(answered.partitions)
+            yield GO_ON
+    except KafkaError as error:
+        return refused(error)
+    return asker.answer(OffsetDeleteResponse(topics=list(answers.values())))
 
 
-def merged(refused_topics: list[Any], topics: list[Any]) -> list[Any]:
-    """One entry a topic; what was refused first."""
-    by_name: dict[str, Any] = {}
-    for topic in [*refused_topics, *topics]:
-        known = by_name.setdefault(topic.name, topic)
-        if known is not topic:
-            known.partitions = [*known.partitions, *topic.partitions]
-    return list(by_name.values())
+def by_topic(asked: Sequence[tuple[str, Any]]) -> list[Any]:
+    topics: dict[str, Any] = {}
+    for name, item in asked:
+        topic = topics.get(name)
+        if topic is None:
+            topic = topics[name] = TopicRequest(name=name, partitions=[])
+        topic.partitions.append(item)
+    return list(topics.values())
+
+
+def rows_of(answers: dict[str, Any], name: str) -> list[Any]:
+    topic = answers.get(name)
+    if topic is None:
+        topic = answers[name] = TopicResponse(name=name, partitions=[])
+    rows: list[Any] = topic.partitions
+    return rows
 
 
 def refused(error: KafkaError) -> Any:

@@ -1,7 +1,7 @@
-"""OffsetFetch (key 9), versions 1 to 10: what groups have committed; of one group up to 7, of several since 8.
+"""OffsetFetch (key 9), versions 1 to 10: the committed offsets of one group up to 7, of several groups since 8.
 
-No topics (null, since 2) means all. require_stable (7, KIP-447) refuses partitions that an open transaction has an
-offset for; member id and epoch (9, KIP-848) are checked; topic ids instead of names since 10.
+No topics (null, since 2) means all of them. require_stable (7, KIP-447) refuses partitions for which an open
+transaction has an offset; member id and epoch (9, KIP-848) are checked; topic ids instead of names since 10.
 """
 
 from __future__ import annotations
@@ -9,17 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import UNKNOWN_TOPIC_ID, KafkaError
+from pykafkad.handlers.pieces import are_few, pieces
 from pykafkad.messages import OffsetFetchRequest, OffsetFetchResponse
+from pykafkad.pure.authorization import DESCRIBE, GROUP, TOPIC, Need
+from pykafkad.slices import finish
 
 if TYPE_CHECKING:
-    from pykafkad.coordinator.shard import Asker
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from collections.abc import Generator
+
+    from pykafkad.context import Context
+    from pykafkad.coordinator.runtime.callers import Asker, AskerInSlices
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.slices import Work
 
 
-FIRST_VERSION_WITH_ERROR = 2
-FIRST_VERSION_WITH_GROUPS = 8
-FIRST_VERSION_WITH_TOPIC_IDS = 10
+ERROR_SINCE = 2
+GROUPS_SINCE = 8
+TOPIC_IDS_SINCE = 10
 NO_OFFSET = -1
 
 GroupRequest = OffsetFetchRequest.OffsetFetchRequestGroup
@@ -31,46 +37,120 @@ TopicResponse = OffsetFetchResponse.OffsetFetchResponseTopic
 PartitionResponse = OffsetFetchResponse.OffsetFetchResponsePartition
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (
+    Need(DESCRIBE, GROUP, "group_id"),
+    Need(DESCRIBE, GROUP, "groups.group_id"),
+    Need(DESCRIBE, TOPIC, "topics.name"),
+    Need(DESCRIBE, TOPIC, "groups.topics.name"),
+    Need(DESCRIBE, TOPIC, by_handler=True),
+)
+
+
+def handle(broker: Broker, request: OffsetFetchRequest, context: Context) -> Any:
     version = context.version
-    groups = request.groups if version >= FIRST_VERSION_WITH_GROUPS else [as_group(request)]
+    groups = request.groups if version >= GROUPS_SINCE else [as_group(request)]
 
     def refuse(error: KafkaError) -> Any:
         return response_of([refused(group, error.code, version) for group in groups], version)
 
-    asker = broker.groups.asker(context, refuse)
-    answers = [fetch(broker, group, request.require_stable, version, asker) for group in groups]
-    return response_of(answers, version)
+    if len(groups) != 1 or groups[0].topics is None or not are_few(groups[0].topics, "partition_indexes"):
+        return in_slices(
+            broker,
+            groups,
+            request.require_stable,
+            version,
+            broker.group_coordinator.asker_in_slices(context, refuse),
+        )
+    asker = broker.group_coordinator.asker(context, refuse)
+    return response_of([fetch(broker, groups[0], request.require_stable, version, asker)], version)
 
 
-def as_group(request: Any) -> Any:
-    """The one group of an old request, in the form of the new ones."""
-    topics = request.topics
-    if topics is not None:
+def as_group(request: OffsetFetchRequest) -> Any:
+    """The one group of an old request, in the form of the newer versions."""
+    topics = None
+    if request.topics is not None:
         topics = [
-            TopicRequest(name=topic.name, partition_indexes=topic.partition_indexes) for topic in topics
+            TopicRequest(name=topic.name, partition_indexes=topic.partition_indexes)
+            for topic in request.topics
         ]
     return GroupRequest(group_id=request.group_id, topics=topics)
 
 
 def fetch(broker: Broker, group: Any, require_stable: bool, version: int, asker: Asker) -> Any:
-    by_id = version >= FIRST_VERSION_WITH_TOPIC_IDS
     unknown: list[Any] = []
-    if by_id and group.topics is not None:
+    if version >= TOPIC_IDS_SINCE:
         group.topics, unknown = named(broker, group.topics)
     try:
-        answer = broker.groups.look(group.group_id, asker).fetch_offsets(group, require_stable)
+        answer = broker.group_coordinator.look(group.group_id, asker).fetch_offsets(group, require_stable)
     except KafkaError as error:
         return refused(group, error.code, version)
-    if by_id and group.topics is None:
-        answer.topics = identified(broker, answer.topics)
     if unknown:
         answer.topics = [*answer.topics, *(topic_refused(topic, UNKNOWN_TOPIC_ID) for topic in unknown)]
     return answer
 
 
+# -- many groups, topics or partitions, or all offsets of a group
+
+
+def in_slices(
+    broker: Broker, groups: list[Any], require_stable: bool, version: int, asker: AskerInSlices
+) -> Work:
+    answers = []
+    everything: dict[Any, Any] = {}  # answers for all topics of a group, which may be asked for repeatedly
+    for group in groups:
+        who = group.group_id, group.member_id, group.member_epoch
+        if group.topics is None and who in everything:
+            answers.append(everything[who])
+            continue
+        try:
+            answer = yield from fetch_in_slices(broker, group, require_stable, version, asker)
+        except KafkaError as error:
+            answer = yield from refused_in_slices(group, error.code, version)
+        if group.topics is None:
+            everything[who] = answer
+        answers.append(answer)
+        yield
+    if version >= GROUPS_SINCE:
+        return asker.answer(response_of(answers, version))
+    return asker.answer((yield from old_response_in_slices(answers[0])))
+
+
+def fetch_in_slices(
+    broker: Broker, group: Any, require_stable: bool, version: int, asker: AskerInSlices
+) -> Generator[None, None, Any]:
+    from pykafkad.pure.groups.offset_requests import check_fetch, fetched_topics, rows_of
+
+    group_id = group.group_id
+    by_id = version >= TOPIC_IDS_SINCE
+    found = broker.group_coordinator.look(group_id, asker)
+    check_fetch(found, group)
+    topics, unknown = [], []
+    for name, topic_id, indexes in fetched_topics(found, group):
+        if by_id:
+            known = known_topic(broker, group, name, topic_id)
+            if known is None:
+                unknown.append((topic_id, indexes))
+                yield
+                continue
+            name = known.name
+        topic = TopicOfGroup(name=name, topic_id=known.id if by_id else topic_id, partitions=[])
+        for piece in pieces(indexes):
+            there = broker.group_coordinator.look(group_id, asker)  # again, since it may be gone by now
+            topic.partitions += rows_of(there, group_id, name, topic_id, piece, require_stable)
+            yield
+        topics.append(topic)
+    for topic_id, indexes in unknown if group.topics is not None else ():
+        topics.append((yield from topic_refused_in_slices("", topic_id, indexes, UNKNOWN_TOPIC_ID)))
+    return GroupResponse(group_id=group_id, topics=topics)
+
+
+def known_topic(broker: Broker, group: Any, name: str, topic_id: bytes) -> Any:
+    """A topic that is named by its id, or, if all topics are asked for, by its name."""
+    return broker.image.topics.get(name) if group.topics is None else broker.image.topics_by_id.get(topic_id)
+
+
 def named(broker: Broker, topics: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Topics that exist, with their names, and those that do not."""
+    """The topics that exist, with their names, and those that do not."""
     known, unknown = [], []
     for topic in topics:
         found = broker.image.topics_by_id.get(topic.topic_id)
@@ -82,48 +162,66 @@ def named(broker: Broker, topics: list[Any]) -> tuple[list[Any], list[Any]]:
     return known, unknown
 
 
-def identified(broker: Broker, topics: list[Any]) -> list[Any]:
-    """The topics that still have an id, with it."""
-    result = []
-    for topic in topics:
-        known = broker.image.topics.get(topic.name)
-        if known is not None:
-            topic.topic_id = known.id
-            result.append(topic)
-    return result
+# -- refusals
 
 
 def refused(group: Any, code: int, version: int) -> Any:
+    return finish(refused_in_slices(group, code, version))
+
+
+def refused_in_slices(group: Any, code: int, version: int) -> Generator[None, None, Any]:
+    """The error for everything in the request. Before version 2 only partitions have a field for it."""
     answer = GroupResponse(group_id=group.group_id, error_code=code)
-    if version < FIRST_VERSION_WITH_ERROR:
-        answer.topics = [topic_refused(topic, code) for topic in group.topics]
+    if version < ERROR_SINCE:
+        answer.topics = []
+        for topic in group.topics:
+            work = topic_refused_in_slices(topic.name, topic.topic_id, topic.partition_indexes, code)
+            answer.topics.append((yield from work))
     return answer
 
 
 def topic_refused(topic: Any, code: int) -> Any:
-    rows = [
-        PartitionOfGroup(partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=code)
-        for index in topic.partition_indexes
-    ]
-    return TopicOfGroup(name=topic.name, topic_id=topic.topic_id, partitions=rows)
+    return finish(topic_refused_in_slices(topic.name, topic.topic_id, topic.partition_indexes, code))
+
+
+def topic_refused_in_slices(
+    name: str, topic_id: bytes, indexes: list[int], code: int
+) -> Generator[None, None, Any]:
+    rows: list[Any] = []
+    for piece in pieces(indexes):
+        rows += [
+            PartitionOfGroup(partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=code)
+            for index in piece
+        ]
+        yield
+    return TopicOfGroup(name=name, topic_id=topic_id, partitions=rows)
+
+
+# -- the forms of the answer
 
 
 def response_of(groups: list[Any], version: int) -> Any:
-    if version >= FIRST_VERSION_WITH_GROUPS:
+    if version >= GROUPS_SINCE:
         return OffsetFetchResponse(groups=groups)
-    group = groups[0]
-    topics = [TopicResponse(name=topic.name, partitions=in_old_form(topic)) for topic in group.topics]
+    return finish(old_response_in_slices(groups[0]))
+
+
+def old_response_in_slices(group: Any) -> Generator[None, None, Any]:
+    topics = []
+    for topic in group.topics:
+        rows: list[Any] = []
+        for piece in pieces(topic.partitions):
+            rows += map(in_old_form, piece)
+            yield
+        topics.append(TopicResponse(name=topic.name, partitions=rows))
     return OffsetFetchResponse(topics=topics, error_code=group.error_code)
 
 
-def in_old_form(topic: Any) -> list[Any]:
-    return [
-        PartitionResponse(
-            partition_index=row.partition_index,
-            committed_offset=row.committed_offset,
-            committed_leader_epoch=row.committed_leader_epoch,
-            metadata=row.metadata,
-            error_code=row.error_code,
-        )
-        for row in topic.partitions
-    ]
+def in_old_form(row: Any) -> Any:
+    return PartitionResponse(
+        partition_index=row.partition_index,
+        committed_offset=row.committed_offset,
+        committed_leader_epoch=row.committed_leader_epoch,
+        metadata=row.metadata,
+        error_code=row.error_code,
+    )

@@ -5,29 +5,49 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import KafkaError
-from pykafkad.handlers.partitions import find
+from pykafkad.handlers.partitions import find, items_of
 from pykafkad.messages import OffsetForLeaderEpochResponse
+from pykafkad.pure.authorization import CLUSTER_ACTION, DESCRIBE, TOPIC, Need
+from pykafkad.slices import begun, each
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from collections.abc import Generator
+
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import OffsetForLeaderEpochRequest
 
 
 TopicResult = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 EpochEndOffset = OffsetForLeaderEpochResponse.EpochEndOffset
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    topics = []
-    for topic in request.topics:
-        answers = []
-        for item in topic.partitions:
-            answer = EpochEndOffset(partition=item.partition)
-            try:
-                partition = find(broker, topic.topic, item.partition, item.current_leader_epoch)
-                answer.leader_epoch, answer.end_offset = partition.end_offset_for_epoch(item.leader_epoch)
-            except KafkaError as error:
-                answer.error_code = error.code
-            answers.append(answer)
-        topics.append(TopicResult(topic=topic.topic, partitions=answers))
+needs = (Need(DESCRIBE, TOPIC, "topics.topic", or_on_cluster=CLUSTER_ACTION),)
+
+
+def handle(broker: Broker, request: OffsetForLeaderEpochRequest, context: Context) -> Any:
+    return begun(answer(broker, request))
+
+
+def answer(broker: Broker, request: OffsetForLeaderEpochRequest) -> Generator[None, None, Any]:
+    topics: list[Any] = []
+    of: Any = None
+    for pause, (topic, item) in each(items_of(request.topics)):
+        if pause:
+            yield
+        if topic is not of:
+            of = topic
+            topics.append(TopicResult(topic=topic.topic))
+        if item is not None:
+            topics[-1].partitions.append(end_of_epoch(broker, topic.topic, item))
     return OffsetForLeaderEpochResponse(topics=topics)
+
+
+def end_of_epoch(broker: Broker, topic: str, item: Any) -> Any:
+    answer = EpochEndOffset(partition=item.partition)
+    try:
+        partition = find(broker, topic, item.partition, item.current_leader_epoch)
+        answer.leader_epoch, answer.end_offset = partition.end_offset_for_epoch(item.leader_epoch)
+    except KafkaError as error:
+        answer.error_code = error.code
+    return answer

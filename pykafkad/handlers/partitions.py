@@ -1,37 +1,52 @@
-"""What the handlers of the data path share: finding a partition, and checking the leader epoch a client believes in."""
+"""What the handlers of the data path share: finding a partition, and checking the leader epoch that a client expects."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import (
     FENCED_LEADER_EPOCH,
     KAFKA_STORAGE_ERROR,
+    NOT_LEADER_OR_FOLLOWER,
     UNKNOWN_LEADER_EPOCH,
     UNKNOWN_TOPIC_OR_PARTITION,
     KafkaError,
 )
 
 if TYPE_CHECKING:
-    from pykafkad.server import Broker
-    from pykafkad.storage.partition import Partition
+    from collections.abc import Iterator
+
+    from pykafkad.cluster.replica import Replica
+    from pykafkad.handlers.broker import Broker
 
 NO_TOPIC_ID = bytes(16)
 
 
-def find(broker: Broker, topic: str, index: int, current_leader_epoch: int = -1) -> Partition:
-    """The partition, or KafkaError. A leader epoch of -1 means that the client does not say."""
-    partition = broker.storage.get(topic, index)
+def find(broker: Broker, topic: str, index: int, current_leader_epoch: int = -1) -> Replica:
+    """The partition, which this node leads, or KafkaError. A leader epoch of -1 means that the client expects none."""
+    partition = broker.replicas.get((topic, index))
     if partition is None:
         raise KafkaError(missing(broker, topic, index))
     if current_leader_epoch not in (-1, partition.leader_epoch):
         older = current_leader_epoch < partition.leader_epoch
         raise KafkaError(FENCED_LEADER_EPOCH if older else UNKNOWN_LEADER_EPOCH)
+    if partition.leadership is None:
+        raise KafkaError(NOT_LEADER_OR_FOLLOWER)
     return partition
 
 
+def items_of(topics: list[Any]) -> Iterator[tuple[Any, Any]]:
+    """Pairs of a topic and the entry of one of its partitions, for work in slices; (topic, None) for a topic without
+    any."""
+    for topic in topics:
+        if not topic.partitions:
+            yield topic, None
+        for item in topic.partitions:
+            yield topic, item
+
+
 def missing(broker: Broker, topic: str, index: int) -> int:
-    """Why there is no such partition: it exists, but its log directory is offline, or nobody knows it."""
+    """The error code of a partition that is not here: its log directory is offline, or it does not exist."""
     known = broker.image.topics.get(topic)
     if known is not None and 0 <= index < len(known.partitions):
         return KAFKA_STORAGE_ERROR

@@ -1,39 +1,61 @@
 """Produce (key 0), versions 3 to 13; ApiVersions lists it from 0, as Kafka does for old librdkafka (KIP-896).
 
-Each partition's batch is checked and queued here; the loop writes what a pass queued with one call a partition,
-and only then encodes the answers. Where that write fails the answers are changed first (`append_failed`).
-Missing: transactional batches (the transaction coordinator comes with transactions).
+Each partition's batch is checked and queued here. The loop writes all that a pass has queued for a partition with one
+call, and encodes the answers only then. If that write fails, the answers are changed first (`append_failed`). Batches
+that expand to much when they are decompressed, and requests with many partitions, are checked in slices. The client's
+next request waits for them, so the order of its batches is kept. Missing: transactional batches (the transaction
+coordinator comes with transactions).
 """
 
 from __future__ import annotations
 
+from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import Unanswerable
 from pykafkad.handlers.partitions import missing
-from pykafkad.hot.records import RecordsError, check_framing, check_produce
+from pykafkad.hot.records import (
+    RecordsError,
+    Validation,
+    begin_validation,
+    check_framing,
+    check_produce,
+)
 from pykafkad.messages import ProduceResponse
+from pykafkad.pure.authorization import TOPIC, TRANSACTIONAL_ID, WRITE, Need
 from pykafkad.short_forms import LoneProduceRequest, LoneProduceResponse
+from pykafkad.slices import GO_ON, begun
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
-    from pykafkad.storage.partition import Partition
+    from collections.abc import Generator, Iterable
+
+    from pykafkad.cluster.replica import Replica
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import ProduceRequest
+    from pykafkad.promises import Promise
+    from pykafkad.slices import Work
 
 
 short_form = LoneProduceRequest
 
-FIRST_VERSION_WITH_TOPIC_IDS = 13
+TOPIC_IDS_SINCE = 13
+ACKS = (-1, 1, 0)
 ADMIN_CLIENT = "__admin_client"  # the one client id that may write to internal topics, as in Kafka
+RECORD_ERRORS_MAX = 20_000  # in one answer; Kafka has no bound
+FEW_RECORD_ERRORS = 64
+FEW = 64  # of things that cost next to nothing
+APPENDS_AT_ONCE = 8
+STEPS_AT_ONCE = 2  # a first append to a partition creates its files, which may take a millisecond
 
 TopicResponse = ProduceResponse.TopicProduceResponse
 PartitionResponse = ProduceResponse.PartitionProduceResponse
 RecordError = ProduceResponse.BatchIndexAndErrorMessage
 
 
-# Errors of an append with which Kafka does not say where the log starts.
+# Errors of an append for which Kafka leaves out the log start offset.
 START_NOT_SAID = frozenset(
     (
         errors.CORRUPT_MESSAGE,
@@ -46,49 +68,101 @@ START_NOT_SAID = frozenset(
 )
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (
+    Need(WRITE, TRANSACTIONAL_ID, "transactional_id"),
+    Need(WRITE, TOPIC, "topic_data.name"),
+)
+
+
+def handle(broker: Broker, request: ProduceRequest, context: Context) -> Any:
     if type(request) is LoneProduceRequest:
         return handle_lone(broker, request, context)
-    acks = request.acks
+    return begun(answer(broker, request, context), STEPS_AT_ONCE)
+
+
+def answer(broker: Broker, request: ProduceRequest, context: Context) -> Work:
+    """Append each partition's batch, and answer with the results. The batches may be written over several passes of the
+    loop. Only the last of them knows whether all were written, so it promises the whole answer."""
     topics = []
-    failed = 0
-    refusal = refusal_of_all(request)
-    by_id = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
+    promises: list[Promise] = []
+    told = failed = steps = 0
+    refusal = yield from refusal_of_all(request)
+    by_id = context.version >= TOPIC_IDS_SINCE
     for topic in request.topic_data:
         name = name_of(broker, topic.topic_id) if by_id else topic.name
-        items = topic.partition_data
-        if len(items) > 1:  # of one that is named twice the last counts
-            items = {item.index: item for item in items}.values()
         partitions = []
-        for item in items:
+        for item in (yield from last_of_each(topic.partition_data)):
             if refusal is None:
-                answer = produce(broker, name, item, acks, context)
+                result = produce(broker, name, item, request.acks, context, promises, PartitionResponse, told)
+                if type(result) is GeneratorType:
+                    result = yield from result
             else:
-                answer = refused(item.index, refusal)
-            if answer.error_code:
-                failed = answer.error_code
-            partitions.append(answer)
+                result = refused(item.index, refusal)
+            told += len(result.record_errors)
+            failed = result.error_code or failed
+            partitions.append(result)
+            steps += 1
+            if not steps % APPENDS_AT_ONCE:
+                yield GO_ON
         if partitions:
             topics.append(
                 TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=partitions)
             )
-    if acks == 0:
+        steps += 1
+        if not steps % APPENDS_AT_ONCE:
+            yield GO_ON
+    failed = promise(broker, promises) or failed
+    if request.acks == 0:
         return unanswered(failed)
     return ProduceResponse(responses=topics)
 
 
+def promise(broker: Broker, promises: list[Promise]) -> int:
+    """Make the answers depend on the writes at the end of this pass. Batches whose directory went offline in an earlier
+    pass are refused here. Returns the error of such a batch, or 0."""
+    failed = 0
+    for promised in promises:
+        partition, _, _, answer = promised
+        if partition.is_online:
+            broker.promises.made.append(promised)
+        else:
+            take_back(answer)
+            failed = answer.error_code
+    return failed
+
+
+def last_of_each(items: list[Any]) -> Generator[bool, None, Iterable[Any]]:
+    """The partitions of a topic; if one is named twice, its last entry counts."""
+    if len(items) <= FEW:
+        return {item.index: item for item in items}.values() if len(items) > 1 else items
+    by_index = {}
+    for place, item in enumerate(items):
+        by_index[item.index] = item
+        if not place % FEW:
+            yield GO_ON
+    return by_index.values()
+
+
 def handle_lone(broker: Broker, request: Any, context: Context) -> Any:
-    """The same for one batch of one partition, without the objects of whole messages."""
-    acks = request.acks
-    by_id = context.version >= FIRST_VERSION_WITH_TOPIC_IDS
+    """The same for one batch of one partition, without the objects of a whole message: a LoneProduceRequest."""
+    by_id = context.version >= TOPIC_IDS_SINCE
     name = name_of(broker, request.topic_id) if by_id else request.name
     try:
         check_framing(request.records, request.transactional_id is not None)
     except RecordsError as error:
-        answer = refused(request.index, error)
-    else:
-        answer = produce(broker, name, request, acks, context, LoneProduceResponse)
-    if acks == 0:
+        return lone_answer(request, refused(request.index, error))
+    result = produce(broker, name, request, request.acks, context, broker.promises.made, LoneProduceResponse)
+    if type(result) is GeneratorType:
+        return begun(lone_in_slices(request, result))
+    return lone_answer(request, result)
+
+
+def lone_in_slices(request: Any, work: Work) -> Work:
+    return lone_answer(request, (yield from work))
+
+
+def lone_answer(request: Any, answer: Any) -> Any:
+    if request.acks == 0:
         return unanswered(answer.error_code)
     if answer.error_code:
         topic = TopicResponse(name=request.name, topic_id=request.topic_id, partition_responses=[answer])
@@ -104,18 +178,25 @@ def name_of(broker: Broker, topic_id: bytes) -> str | None:
 
 
 def unanswered(error_code: int) -> None:
-    """With acks=0 there is no answer; an error ends the connection, as in Kafka."""
+    """With acks=0 there is no answer, and an error closes the connection, as in Kafka."""
     if error_code:
         raise Unanswerable(f"produce with acks=0 failed: {errors.NAMES[error_code]}")
 
 
-def refusal_of_all(request: Any) -> RecordsError | None:
-    """What is wrong with one partition's batch and refuses them all with it, so that nothing is stored."""
+def refusal_of_all(request: ProduceRequest) -> Generator[bool, None, RecordsError | None]:
+    """An error in the batch of one partition because of which the whole request is refused and nothing is stored."""
     transactional = request.transactional_id is not None
+    steps = 0
     try:
         for topic in request.topic_data:
             for item in topic.partition_data:
                 check_framing(item.records, transactional)
+                steps += 1
+                if not steps % FEW:
+                    yield GO_ON
+            steps += 1
+            if not steps % FEW:
+                yield GO_ON
     except RecordsError as error:
         return error
     return None
@@ -127,41 +208,101 @@ def produce(
     item: Any,
     acks: int,
     context: Context,
-    accepted: Any = PartitionResponse,
+    promises: list[Promise],
+    accepted: Any,
+    told: int = 0,
 ) -> Any:
+    """The answer for one partition, or a generator that returns it, if the checks of its batch take long or many
+    records are refused. `told` is how many record errors the answer has already."""
     index = item.index
     data = item.records
-    start = -1
+    tried: Replica | None = None
     try:
         if topic is None:
             raise KafkaError(errors.UNKNOWN_TOPIC_ID)
-        partition = broker.storage.partitions.get((topic, index))
+        partition = broker.replicas.table.get((topic, index))
         if partition is None:
             raise KafkaError(missing(broker, topic, index))
         check_produce(data, context.version)
-        check(partition, acks, context)
-        start = partition.log_start_offset
-        appended = partition.append(data, broker.pass_ms or broker.read_pass_ms())
+        if partition.may_refuse or acks not in ACKS:
+            check(partition, acks, context)
+        tried = partition
+        now_ms = broker.pass_ms or broker.read_pass_ms()
+        batches = begin_validation(data, partition.rules, now_ms, partition.name)
+        if isinstance(batches, Validation):
+            return checked_in_slices(broker, partition, batches, index, context, promises, accepted, told)
+        append = partition.append
+        appended = append(batches, now_ms)
     except KafkaError as error:
-        return refused(index, error, start)
+        return refused_at(index, error, -1 if tried is None else tried.log_start_offset, told)
+    answer = accepted(
+        index=index,
+        base_offset=appended.base_offset,
+        log_append_time_ms=appended.log_append_time_ms,
+        log_start_offset=appended.log_start_offset,
+    )
+    promises.append((partition, context, append_failed, answer))
+    return answer
+
+
+def checked_in_slices(
+    broker: Broker,
+    partition: Replica,
+    validation: Validation,
+    index: int,
+    context: Context,
+    promises: list[Promise],
+    accepted: Any,
+    told: int,
+) -> Work:
+    """Check a batch in slices, and append it as soon as that is done. Nothing may wait in between: with acks=0 the
+    client may have disconnected by then."""
+    start = -1
+    try:
+        yield GO_ON
+        while not validation.advance():
+            yield GO_ON
+        if broker.replicas.get((partition.topic, index)) is not partition:
+            raise KafkaError(missing(broker, partition.topic, index))
+        start = partition.log_start_offset
+        now_ms = broker.pass_ms or broker.read_pass_ms()
+        appended = partition.append(validation.finish(now_ms), now_ms)
+    except KafkaError as error:
+        result = refused_at(index, error, start, told)
+        return (yield from result) if type(result) is GeneratorType else result
     answer = accepted(
         index=index,
         base_offset=appended.base_offset,
         log_append_time_ms=appended.log_append_time_ms,
         log_start_offset=start,
     )
-    broker.appends.append((partition, answer, context))
+    promises.append((partition, context, append_failed, answer))
     return answer
 
 
-def check(partition: Partition, acks: int, context: Context) -> None:
-    """What is refused before an append is tried."""
-    if acks not in (-1, 1, 0):
+def check(partition: Replica, acks: int, context: Context) -> None:
+    """What is refused before the batch is looked at."""
+    if acks not in ACKS:
         raise KafkaError(errors.INVALID_REQUIRED_ACKS)
     if partition.is_internal and context.client_id != ADMIN_CLIENT:
         raise KafkaError(errors.INVALID_TOPIC_EXCEPTION)
-    if acks == -1 and partition.settings.min_insync_replicas > 1:
-        raise KafkaError(errors.NOT_ENOUGH_REPLICAS)
+    partition.check_append(acks)
+
+
+def refused_at(index: int, error: KafkaError, start: int, told: int) -> Any:
+    """The result of `refused`, or a generator that returns it if there are many record errors."""
+    if isinstance(error, RecordsError) and len(error.record_errors) > FEW_RECORD_ERRORS:
+        return refused_in_slices(index, error, start, RECORD_ERRORS_MAX - told)
+    return refused(index, error, start)
+
+
+def refused_in_slices(index: int, error: RecordsError, start: int, most: int) -> Work:
+    texts = error.record_errors
+    answer = refused(index, KafkaError(error.code, error.message), start)
+    for place in range(0, min(len(texts), most), FEW_RECORD_ERRORS):
+        answer.record_errors += record_errors(texts[place : min(place + FEW_RECORD_ERRORS, most)])
+        yield GO_ON
+    return answer
 
 
 def refused(index: int, error: KafkaError, log_start_offset: int = -1) -> Any:
@@ -171,17 +312,25 @@ def refused(index: int, error: KafkaError, log_start_offset: int = -1) -> Any:
     if error.code not in START_NOT_SAID:
         answer.log_start_offset = log_start_offset
     if isinstance(error, RecordsError):
-        answer.record_errors = [
-            RecordError(batch_index=batch_index, batch_index_error_message=text)
-            for batch_index, text in error.record_errors
-        ]
+        answer.record_errors = record_errors(error.record_errors)
     return answer
 
 
+def record_errors(texts: Iterable[tuple[int, str]]) -> list[Any]:
+    return [
+        RecordError(batch_index=batch_index, batch_index_error_message=text) for batch_index, text in texts
+    ]
+
+
 def append_failed(answer: Any, context: Context) -> None:
-    """The write or the flush of this partition's queue failed: nothing is promised, and the client is told so; one
-    that wants no answer by the end of its connection, as in Kafka."""
+    """The write or the flush of this partition's queue failed: the client gets an error, or with acks=0 its connection
+    is closed, as in Kafka."""
     if context.response is None:
         context.connection.finish(f"produce with acks=0 failed: {errors.NAMES[errors.KAFKA_STORAGE_ERROR]}")
+    take_back(answer)
+    context.changed()
+
+
+def take_back(answer: Any) -> None:
     answer.error_code = errors.KAFKA_STORAGE_ERROR
     answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1

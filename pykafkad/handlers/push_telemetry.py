@@ -1,11 +1,12 @@
 """PushTelemetry (key 72), version 0: a client's metrics (KIP-714).
 
-Not advertised, as in Kafka without a receiver of metrics. What is pushed is checked, unfolded as far as a push may be
-large, counted, and handed to nobody.
+The API is not advertised, as in a Kafka without a telemetry plugin. Metrics that clients push are checked, decompressed
+up to the largest size that is allowed, counted, and dropped.
 """
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
@@ -14,25 +15,36 @@ from pykafkad.logs import logger
 from pykafkad.messages import PushTelemetryResponse
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import PushTelemetryRequest
+    from pykafkad.pure.telemetry import Evaluated
 
 
 log = logger("telemetry")
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    from pykafkad.cluster.telemetry import attributes
+needs = ()  # as in Kafka, where metrics are taken from everybody
+
+
+def handle(broker: Broker, request: PushTelemetryRequest, context: Context) -> Any:
+    from pykafkad.cluster.telemetry import answered
+
+    return answered(broker, request.client_instance_id, context, partial(answer, broker, request, context))
+
+
+def answer(
+    broker: Broker, request: PushTelemetryRequest, context: Context, evaluated: Evaluated | None
+) -> Any:
     from pykafkad.uuids import to_text
 
-    connection = context.connection
     telemetry = broker.telemetry
     size = len(request.metrics or b"")
     try:
         telemetry.push(
             request.client_instance_id,
-            lambda found: attributes(found, context.client_id, connection),
-            connection,
+            evaluated,
+            context.connection,
             broker.clock.now_ms(),
             subscription_id=request.subscription_id,
             is_terminating=request.terminating,
@@ -48,7 +60,7 @@ def handle(broker: Broker, request: Any, context: Context) -> Any:
 
 
 def unfold(codec: int, metrics: bytes, max_bytes: int) -> int:
-    """How many bytes come out; KafkaError if they do not, or if they are too many."""
+    """How many bytes decompression gives; KafkaError if it fails, or if there are too many."""
     from pykafkad import compression
 
     size = 0

@@ -1,6 +1,6 @@
-"""SyncGroup (key 14), versions 0 to 5: the leader gives the assignments of a generation, the others get theirs.
+"""SyncGroup (key 14), versions 0 to 5: the leader sends the assignments of a generation, the other members get theirs.
 
-The answer of whoever is not the leader waits for the leader. Since version 5 the protocol must be named (KIP-559).
+The answer to a follower waits for the leader's request. Since version 5 the protocol must be named (KIP-559).
 """
 
 from __future__ import annotations
@@ -8,25 +8,60 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.handlers.pieces import FEW, pieces
 from pykafkad.messages import SyncGroupResponse
+from pykafkad.pure.authorization import GROUP, READ, Need
 
 if TYPE_CHECKING:
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import SyncGroupRequest
+    from pykafkad.slices import Work
 
 
 PROTOCOL_NAMED_SINCE = 5
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (Need(READ, GROUP, "group_id"),)
+
+
+def handle(broker: Broker, request: SyncGroupRequest, context: Context) -> Any:
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
     if context.version >= PROTOCOL_NAMED_SINCE and not names_protocol:
         return SyncGroupResponse(error_code=errors.INCONSISTENT_GROUP_PROTOCOL)
     if not request.group_id:
         return SyncGroupResponse(error_code=errors.INVALID_GROUP_ID)
-    return broker.groups.ask(
+    if len(request.assignments) > FEW:
+        return in_slices(broker, request, context)
+    return sync(broker, request, context)
+
+
+def in_slices(broker: Broker, request: SyncGroupRequest, context: Context) -> Work:
+    """The same for very many assignments: those for unknown members are dropped first."""
+    asker = broker.group_coordinator.asker_in_slices(context, refused)
+    assignments: dict[str, Any] = {}
+    for piece in pieces(request.assignments):
+        try:
+            groups = broker.group_coordinator.look(request.group_id, asker)
+        except KafkaError as error:
+            return refused(error)
+        for each in piece:
+            if groups.has_member(request.group_id, each.member_id):
+                assignments[each.member_id] = each
+        yield
+    request.assignments = list(assignments.values())
+    return sync(broker, request, context)
+
+
+def sync(broker: Broker, request: SyncGroupRequest, context: Context) -> Any:
+    return broker.group_coordinator.ask(
         request.group_id,
         context,
         lambda groups, caller: groups.sync(request, caller, broker.clock.now_ms()),
-        lambda error: SyncGroupResponse(error_code=error.code),
+        refused,
     )
+
+
+def refused(error: KafkaError) -> Any:
+    return SyncGroupResponse(error_code=error.code)

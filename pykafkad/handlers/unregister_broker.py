@@ -1,7 +1,7 @@
-"""UnregisterBroker (key 64), version 0: a broker that will not come back is forgotten (KIP-500).
+"""UnregisterBroker (key 64), version 0: removes a broker that will not come back from the metadata (KIP-500).
 
-What may be left to forget is a broker of the cluster that a data directory came from. This node does not
-unregister itself: Kafka does as it is told, and is of no use to anybody until it is started again.
+On a single node such brokers can only come from the cluster that the data directory was copied from. This node does not
+unregister itself. Kafka would, and could not be used any more until it is started again.
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ from typing import TYPE_CHECKING, Any
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import UnregisterBrokerRecord, UnregisterBrokerResponse
+from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 
 if TYPE_CHECKING:
     from pykafkad.cluster.metadata_records import Record
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import UnregisterBrokerRequest
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
+needs = (Need(ALTER, CLUSTER),)
+
+
+def handle(broker: Broker, request: UnregisterBrokerRequest, context: Context) -> Any:
     promise = context.defer()
 
     def done(error: KafkaError | None) -> None:

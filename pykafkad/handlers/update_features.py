@@ -1,46 +1,67 @@
-"""UpdateFeatures (key 57), versions 0 to 2: finalized feature levels go up or down (KIP-584; kinds of downgrade
-and `validate_only` in 1, KIP-778; no result for each feature from 2 on).
+"""UpdateFeatures (key 57), versions 0 to 2: raises or lowers finalized feature levels (KIP-584; kinds of downgrade and
+`validate_only` in 1, KIP-778; no result for each feature from 2 on).
 
-The rules are in cluster/feature_changes. The timeout is not looked at, as in Kafka.
+The rules are in cluster/feature_changes. The timeout is ignored, as in Kafka.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pykafkad import errors
 from pykafkad.cluster import feature_changes
 from pykafkad.errors import KafkaError
 from pykafkad.messages import UpdateFeaturesResponse
+from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 
 if TYPE_CHECKING:
+    from pykafkad.cluster.feature_changes import Update
     from pykafkad.cluster.metadata_records import Record
-    from pykafkad.dispatcher import Context
-    from pykafkad.server import Broker
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import UpdateFeaturesRequest
 
 
 Result = UpdateFeaturesResponse.UpdatableFeatureResult
 LAST_WITH_RESULTS = 1
+A_TIME = 64  # features between two looks at the clock
 
 
-def handle(broker: Broker, request: Any, context: Context) -> Any:
-    updates = feature_changes.updates_of(request, context.version)
-    # As the properties say: what is dynamic may go with this very change.
+needs = (Need(ALTER, CLUSTER),)
+
+
+def handle(broker: Broker, request: UpdateFeaturesRequest, context: Context) -> Any:
+    updates = []
+    for number, item in enumerate(request.feature_updates):
+        updates.append(feature_changes.update_of(item, context.version))
+        if number % A_TIME == 0:
+            yield
+    # The value of the properties file, since this change may remove the dynamic one.
     min_isr = broker.config.texts.get("min.insync.replicas", "1")
-    promise = context.defer()
 
     def plan() -> list[Record]:
-        records = feature_changes.plan(updates, broker.image, broker.node_id, min_isr)
+        records = feature_changes.plan(updates, broker.image, broker.controller.controller_id, min_isr)
         return [] if request.validate_only else records
 
     def done(error: KafkaError | None) -> None:
-        if error is not None:
-            promise.answer(UpdateFeaturesResponse(error_code=error.code, error_message=error.text))
-            return
-        response = UpdateFeaturesResponse(error_message=None)
-        if context.version <= LAST_WITH_RESULTS:
-            # Kafka puts the name of "no error" where a text would be.
-            response.results = [Result(feature=update.name, error_message="NONE") for update in updates]
-        promise.answer(response)
+        broker.dispatcher.give(context, answer(updates, error, context.version))
 
     broker.controller.in_turn(plan, done)
-    return promise
+    return context
+
+
+def answer(updates: list[Update], error: KafkaError | None, version: int) -> Any:
+    if error is not None:
+        if not errors.fits(error.text):
+            error = KafkaError(errors.UNKNOWN_SERVER_ERROR)
+        text = error.text if error.code != errors.UNKNOWN_SERVER_ERROR else error.message
+        return UpdateFeaturesResponse(error_code=error.code, error_message=text)
+    response = UpdateFeaturesResponse(error_message=None)
+    results = []
+    for number, update in enumerate(updates if version <= LAST_WITH_RESULTS else ()):
+        # Kafka puts the name of "no error" where a text is expected.
+        results.append(Result(feature=update.name, error_message="NONE"))
+        if number % A_TIME == 0:
+            yield
+    response.results = results
+    return response

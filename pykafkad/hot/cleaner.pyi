@@ -73,7 +73,7 @@ class AbortedTransactions:
     """Which batches belong to aborted transactions, while batches are walked in order.
 
     Kafka's CleanedTransactionMetadata. Entries are (producer id, first offset, last offset, last stable offset), as
-    storage/transaction_index.py has them; the same entry may be added again with the next segment.
+    storage/log/transaction_index.py has them; the same entry may be added again with the next segment.
     """
 
     def __init__(self) -> None: ...

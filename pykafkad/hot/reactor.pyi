@@ -2,18 +2,24 @@
 
 from collections.abc import Callable
 from socket import socket
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, TypeAlias
+from typing import Protocol as Face
 
 from typing_extensions import Buffer
 
 ANSWERS_MAX: Final[int]
 ANSWER_BYTES_MAX: Final[int]
+ALL_ANSWERS_BYTES_MAX: Final[int]
 ACCEPTS_PER_PASS: Final[int]
 ACCEPT_REST_MS: Final[int]
 ACCEPT_REPORT_MS: Final[int]
 MAX_FRAME_BYTES: Final[int]
+FOREVER_MS: Final[int]
+UNFINISHED_BYTES_MAX: Final[int]
+KAFKA_REQUESTS: Final[Framing]
+KAFKA_ANSWERS: Final[Framing]
 
-class FileRange(Protocol):
+class FileRange(Face):
     """Bytes of a file; whoever holds the object keeps the file open."""
 
     @property
@@ -25,15 +31,17 @@ class FileRange(Protocol):
 
 Parts: TypeAlias = bytes | list[bytes | FileRange]
 
-class Encodable(Protocol):
+class Encodable(Face):
     """An answer whose bytes are asked for after on_pass_end, in the pass in which it was given. A ticket instead of
-    bytes: the answer is not to leave yet, and will be given to that ticket."""
+    bytes: the answer is not to leave yet, and will be given to that ticket. What it weighs is asked when it is one of
+    several of a connection."""
 
     def encode(self) -> Parts | Ticket: ...
+    def weigh(self) -> int: ...
 
 Answer: TypeAlias = Parts | Encodable | None
 
-class Clock(Protocol):
+class Clock(Face):
     def monotonic_ms(self) -> int: ...
 
 class Ticket:
@@ -48,6 +56,33 @@ class Watch:
     @property
     def fd(self) -> int: ...
     def close(self) -> None: ...
+
+Framing: TypeAlias = Any
+"""What bytes make a frame: a capsule of ext/c/reactor_frames.h here, a function of net/plain_frames.py there."""
+
+Transport: TypeAlias = Any
+"""How bytes travel: a capsule of ext/c/reactor_transport.h here, an object of net/plain_protocol.py there."""
+
+class Protocol:
+    """What the bytes of a connection mean. `name` is what a frame is called that held the loop. Whoever `asks` gives
+    no answers, but requests, and reads whatever it has not sent yet."""
+
+    def __init__(
+        self,
+        on_frame: Callable[[Connection, Buffer, int, int], Answer | Ticket],
+        *,
+        framing: Framing = ...,
+        on_close: Callable[[Connection, str | None], object] | None = None,
+        max_frame_bytes: int = 104857600,
+        name: str = "on_frame",
+        asks: bool = False,
+    ) -> None: ...
+    @property
+    def on_frame(self) -> Callable[[Connection, Buffer, int, int], Answer | Ticket]: ...
+    @property
+    def on_close(self) -> Callable[[Connection, str | None], object] | None: ...
+    @property
+    def name(self) -> str: ...
 
 class Listener(Watch):
     owner: Any
@@ -76,11 +111,31 @@ class Connection:
     def queued_answers(self) -> int: ...
     @property
     def throttled(self) -> bool: ...
+    @property
+    def receiving(self) -> bool: ...
+    @property
+    def frame_bytes(self) -> int: ...
+    @property
+    def frame_began_ms(self) -> int: ...
+    @property
+    def protocol(self) -> Protocol: ...
     def defer(self) -> Ticket: ...
+    def mute(self, delay_ms: float) -> None: ...
+    def send(self, parts: Answer) -> None: ...
     def close(self, reason: str | None = None) -> None: ...
     def finish(self, reason: str | None = None) -> None: ...
 
+class Holds:
+    """How long callbacks held the loop, in CPU time: those from 20 ms on. `on_hold(where, us, detail)` is told:
+    the detail of a frame is its connection, its first bytes and its size, of others the callback and its arguments."""
+
+    @property
+    def count(self) -> int: ...
+    @property
+    def longest_us(self) -> int: ...
+
 class Reactor:
+    descriptors_max: int
     def __init__(
         self,
         on_frame: Callable[[Connection, Buffer, int, int], Answer | Ticket],
@@ -90,7 +145,11 @@ class Reactor:
         max_frame_bytes: int = 104857600,
         clock: Clock | None = None,
         on_error: Callable[[str, BaseException], object] | None = None,
+        on_hold: Callable[[str, int, Any], object] | None = None,
+        max_unfinished_bytes: int = ...,
     ) -> None: ...
+    @property
+    def holds(self) -> Holds: ...
     @property
     def connections(self) -> set[Connection]: ...
     @property
@@ -105,8 +164,25 @@ class Reactor:
     def sent_bytes(self) -> int: ...
     @property
     def cold_reads(self) -> int: ...
-    def listen(self, sock: socket, on_accept: Callable[[Connection], bool]) -> Listener: ...
-    def adopt(self, sock: socket) -> Connection: ...
+    @property
+    def unfinished(self) -> dict[Connection, None]: ...
+    @property
+    def unfinished_bytes(self) -> int: ...
+    @property
+    def crowded(self) -> bool: ...
+    @property
+    def protocol(self) -> Protocol: ...
+    def listen(
+        self,
+        sock: socket,
+        on_accept: Callable[[Connection], bool],
+        *,
+        protocol: Protocol | None = None,
+        transport: Transport = None,
+    ) -> Listener: ...
+    def adopt(
+        self, sock: socket, *, protocol: Protocol | None = None, transport: Transport = None
+    ) -> Connection: ...
     def watch(self, fd: int, callback: Callable[[], object], *, write: bool = False) -> Watch: ...
     def call_later(self, delay_ms: float, callback: Callable[..., object], *arguments: Any) -> Timer: ...
     def call_soon(self, callback: Callable[..., object], *arguments: Any) -> None: ...

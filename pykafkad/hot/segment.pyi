@@ -1,4 +1,5 @@
 from collections.abc import Callable, Iterator
+from enum import IntEnum
 
 from _typeshed import ReadableBuffer
 
@@ -8,8 +9,9 @@ from pykafkad.hot.records import Batches
 class CorruptSegment(Exception):
     """The bytes where a batch should be are not one."""
 
-def limit_open_files(most: int, let_go: Callable[[], None] | None) -> None:
-    """From `most` open files of segments on, `let_go` is called before another one is opened."""
+def limit_open_files(most: int, let_go: Callable[[], None] | None, descriptors: int = ...) -> None:
+    """From `most` open files of segments on, `let_go` is called before another one is opened. Files are opened for
+    reading with descriptors below `descriptors` only."""
 
 class SegmentFile:
     """An open file, closed when the last one who holds it lets go."""
@@ -112,6 +114,7 @@ class Segment:
     def append(
         self, batch: Batches, base_offset: int, leader_epoch: int, now_ms: int, log_start_offset: int
     ) -> Appended | None: ...
+    def load_first_timestamp(self) -> int: ...
     def must_roll(self, bytes_more: int, last_offset: int, max_timestamp: int, now_ms: int) -> bool: ...
     def queue(self, data: ReadableBuffer, base_offset: int, last_offset: int, max_timestamp: int) -> int: ...
     def discard(self) -> None: ...
@@ -131,7 +134,27 @@ class Segment:
         limit: int = -1,
         epoch: int = -1,
         walked: Callable[[int], None] | None = None,
-    ) -> tuple[int, str | None]: ...
+    ) -> Fault | None: ...
+
+class Verdict(IntEnum):
+    """What is wrong with the batch where a walk ended."""
+
+    TORN = ...  # the file ends inside it
+    IMPOSSIBLE = ...  # a size, magic or offset no batch can have
+    CHECKSUM = ...
+    ORDER = ...  # offsets that were there before
+    TOO_FAR = ...  # further from the segment's base than an index can say
+    EPOCH = ...  # the leader epoch falls
+
+class Fault:
+    """The bad batch at which a walk ended: decisions go by its verdict, its text is for the log.
+
+    `offsets`: (first, last) as the batch has them; None where it cannot be read at all.
+    """
+
+    verdict: Verdict
+    position: int
+    offsets: tuple[int, int] | None
 
 class Inspection:
     """A look at every byte of a segment's file, of which nothing is changed."""
@@ -153,11 +176,7 @@ class Inspection:
     @property
     def is_over(self) -> bool: ...
     @property
-    def why(self) -> str | None: ...
-    @property
-    def is_torn(self) -> bool: ...
-    @property
-    def bad_offsets(self) -> tuple[int, int] | None: ...
+    def fault(self) -> Fault | None: ...
     @property
     def position(self) -> int: ...
     @property

@@ -2,9 +2,11 @@
 
 import builtins
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 
 from typing_extensions import Buffer
+
+from pykafkad.pure.authorization import Principal
 
 class WireError(ValueError):
     """Bytes that are not the message they should be, or a message that this version cannot hold."""
@@ -64,6 +66,15 @@ def request(
     message: Message, version: int, correlation_id: int, client_id: str | None
 ) -> bytes | list[bytes | Range]: ...
 
+MESSAGE_ELEMENTS_MAX: Final[int]
+
+class LargeMessage(Exception): ...
+
+def release_memory(least: int) -> bool:
+    """Give memory that was freed back to the system, where it is `least` bytes or more; whether that was done."""
+
+class WorkInSlices(TypeError): ...
+
 class Route:
     """What a request for one API becomes: which versions are read, as what, and who is called with it."""
 
@@ -82,6 +93,7 @@ class Route:
         handle: Any,
         old_answer_header: bool = False,
         short_form: type[Message] | None = None,
+        write_large: Callable[[Exchange], Any] | None = None,
     ) -> None: ...
 
 class RequestReader:
@@ -89,12 +101,15 @@ class RequestReader:
 
     def __init__(self, route_of: Callable[[int], Route | None]) -> None: ...
     def read(self, connection: Any, buffer: Buffer, start: int, end: int) -> tuple[Exchange, Any]:
-        """The request under way and its message; None for what no route serves."""
+        """The request under way and its message; None for what no route serves, or what `is_large`."""
+    def read_large(self, connection: Any, buffer: Buffer, start: int, end: int) -> tuple[Exchange, Any]:
+        """The same for another thread."""
 
 class Exchange:
     """A request under way, and the promise of its answer."""
 
     response: Any
+    refuse: Any  # Callable[[KafkaError], Any] | None
     @property
     def connection(self) -> Any: ...
     @property
@@ -108,9 +123,21 @@ class Exchange:
     @property
     def client_id(self) -> str: ...
     @property
+    def principal(self) -> Principal: ...
+    @property
+    def listener_name(self) -> str: ...
+    @property
     def ticket(self) -> Any: ...
+    @property
+    def is_large(self) -> bool: ...
+    @property
+    def throttle_ms(self) -> int: ...
+    def throttle(self, delay_ms: int) -> None: ...
     def defer(self) -> Self: ...
     def answer(self, response: Any) -> None: ...
     def hold(self) -> None: ...
     def release(self) -> None: ...
+    def changed(self) -> None: ...
+    def weigh(self) -> int: ...
+    def encode_large(self) -> Any: ...
     def encode(self) -> Any: ...  # bytes or a list of bytes and ranges; the ticket of what is held

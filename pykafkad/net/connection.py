@@ -15,13 +15,13 @@ from typing import Any
 
 from pykafkad import __version__, errors, messages
 from pykafkad.hot import wire
+from pykafkad.net.answers import read_answer, response_type
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 SIZE = Struct(">i")
-API_VERSIONS = 18
 API_VERSIONS_NAMED = 3  # since this version the client says what it is
 ANSWER_BYTES_MAX = 1 << 30
 CONNECT_TIMEOUT_S = 10.0
@@ -32,10 +32,6 @@ class UnsupportedVersion(errors.KafkaError):
 
     def __init__(self, api: str) -> None:
         super().__init__(errors.UNSUPPORTED_VERSION, f"The node does not support {api}")
-
-
-def response_type(request: Any) -> Any:
-    return getattr(messages, type(request).__name__.removesuffix("Request") + "Response")
 
 
 def constant_name(request: Any) -> str:
@@ -140,34 +136,7 @@ class Connection:
 
     def _decode(self, answer: memoryview) -> Any:
         expected, response, version = self._waiting.popleft()
-        (correlation_id,) = SIZE.unpack_from(answer)
-        if correlation_id != expected:
-            raise ConnectionError(f"the answer to {correlation_id} came for request {expected}")
-        start = SIZE.size
-        if version >= response.flexible_since and response.api_key != API_VERSIONS:
-            start = self._after_tags(answer, start)
-        return response.decode(answer, version, start)
-
-    @staticmethod
-    def _after_tags(answer: memoryview, position: int) -> int:
-        """Where the body starts: behind the tagged fields of the header, of which we know none."""
-
-        def varint() -> int:
-            nonlocal position
-            value = shift = 0
-            while True:
-                byte = answer[position]
-                position += 1
-                value |= (byte & 0x7F) << shift
-                shift += 7
-                if byte < 0x80:
-                    return value
-
-        for _ in range(varint()):
-            varint()
-            size = varint()
-            position += size
-        return position
+        return read_answer(response, version, expected, answer)
 
     @property
     def has_answer(self) -> bool:

@@ -1,12 +1,80 @@
-"""Host names that configs and quotas name: are they addresses, and does anybody know them?"""
+"""Host names that clients name in quotas and configs: are they addresses, and whose?
+
+Owns the one thread that asks for them, and how long anybody waits for it. The system's resolver may take a minute for a
+name, and any client can send names; so they are looked up apart from everything else, in the order in which they came,
+and a name that nobody knew in DEADLINE_MS is told as one that does not exist. Addresses are what they say, and are not
+looked up.
+"""
 
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pykafkad.logs import logger
+from pykafkad.workers import Workers
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
+
+    from pykafkad.clock import Clock
+
+    Found = Mapping[str, str]  # host -> its address; without those that nobody knows
+    LookUp = Callable[[Iterable[str], Callable[[Found], None]], None]
+
+DEADLINE_MS = 5_000
+WAITING_MAX = 1_000  # names that wait or are being looked up
+NAME_MAX = 255  # characters
+
+log = logger("net")
+
+
+class Resolver:
+    def __init__(self, post: Callable[..., None], call_later: Callable[..., Any], clock: Clock) -> None:
+        self._submit = Workers(post, limit=1).submit
+        self._call_later = call_later
+        self._clock = clock
+        self._waiting = 0
+
+    def look_up(self, hosts: Iterable[str], done: Callable[[Found], None]) -> None:
+        """`done` is called with what was found in time: at once where there are only addresses."""
+        asked = set(hosts)
+        names = [host for host in asked if is_a_name(host)]
+        found = {host: host for host in asked.difference(names)}
+        if not names:
+            done(found)
+        elif self._waiting + len(names) > WAITING_MAX:
+            log.warn(f"{len(names)} host names are not looked up: {self._waiting} others wait already")
+            done(found)
+        else:
+            self._ask(names, found, done)
+
+    def _ask(self, names: list[str], found: dict[str, str], done: Callable[[Found], None]) -> None:
+        deadline_ms = self._clock.monotonic_ms() + DEADLINE_MS
+        is_told = False
+        self._waiting += len(names)
+
+        def tell() -> None:
+            nonlocal is_told
+            if not is_told:
+                is_told = True
+                done(dict(found))
+
+        def back(_: object) -> None:
+            self._waiting -= len(names)
+            timer.cancel()
+            tell()
+
+        def work() -> None:
+            for name in names:
+                if self._clock.monotonic_ms() >= deadline_ms:
+                    return
+                address = address_of(name)
+                if address is not None:
+                    found[name] = address
+
+        timer = self._call_later(DEADLINE_MS, tell)
+        self._submit(work, back)
 
 
 def is_a_name(host: str | None) -> bool:
@@ -22,12 +90,11 @@ def is_a_name(host: str | None) -> bool:
     return True
 
 
-def unresolvable(hosts: Iterable[str]) -> frozenset[str]:
-    """Those that no address is known of. Asks the resolver, which can take long: for a thread."""
-    found = set()
-    for host in hosts:
-        try:
-            socket.getaddrinfo(host, None)
-        except (OSError, ValueError, UnicodeError):
-            found.add(host)
-    return frozenset(found)
+def address_of(host: str) -> str | None:
+    """None where nobody knows it. Asks the resolver, which can take long: for a thread."""
+    if len(host) > NAME_MAX:
+        return None
+    try:
+        return str(socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)[0][4][0])
+    except (OSError, ValueError, UnicodeError):
+        return None

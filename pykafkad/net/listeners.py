@@ -1,10 +1,10 @@
-"""Listeners: binding them, admitting connections, closing those that idle.
+"""Listeners: binding them, and admitting connections.
 
 Owns the counts of connections (in all, per listener, per address) and what follows from `max.connections`,
-`listener.name.NAME.max.connections`, `max.connections.per.ip`, `max.connections.per.ip.overrides` and
-`connections.max.idle.ms`. As in Kafka: at max.connections, new connections wait in the backlog until one
-closes; the inter-broker listener goes on accepting where there are others, and of theirs the one that is idle
-longest gives way. What comes from an address beyond its share is accepted and closed. (KIP-308, KIP-402)
+`listener.name.NAME.max.connections`, `max.connections.per.ip` and `max.connections.per.ip.overrides`. As in Kafka:
+at max.connections, new connections wait in the backlog until one closes; the inter-broker listener goes on accepting
+where there are others, and of theirs the one that is idle longest gives way. What comes from an address beyond its
+share is accepted and closed. (KIP-308, KIP-402)
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from pykafkad.config import BROKER_KEYS
 from pykafkad.config_listeners import Endpoint
 from pykafkad.errors import StartupError
 from pykafkad.logs import logger
+from pykafkad.net.hosts import is_a_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.config import BrokerConfig
-    from pykafkad.hot.reactor import Connection, Reactor
+    from pykafkad.hot.reactor import Connection, Reactor, Transport
     from pykafkad.hot.reactor import Listener as ReactorListener
+    from pykafkad.logs import Logger
+    from pykafkad.net.hosts import Found, LookUp
 
-    Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
-
-IDLE_SWEEP_PAUSE_MS = 1_000  # between two looks at who has been idle for too long, at least
-IDLE_SWEEPS = 20  # looks in connections.max.idle.ms: how much longer than that a connection may idle
 NO_BOUND = 2**31 - 1
+UNKNOWN_HOST = "Name or service not known"
 AS_THE_SYSTEM_SAYS = -1  # of socket.send.buffer.bytes and socket.receive.buffer.bytes
 
 log = logger("net")
@@ -47,10 +47,10 @@ class Listener:
         self.sock: socket.socket | None = None
         self.accepting: ReactorListener | None = None
 
-    def bind(self, backlog_of: BrokerConfig) -> None:
+    def bind(self, config: BrokerConfig, address: str) -> None:
         """Takes the port; nobody can connect before listen()."""
         try:
-            self.sock = _bound_socket(self.endpoint, backlog_of)
+            self.sock = _bound_socket(self.endpoint, address, config)
         except OSError as error:
             self.close()
             raise StartupError(f"Listener {self.endpoint} cannot be bound: {_why(error)}") from None
@@ -71,15 +71,18 @@ class Listeners:
 
     def __init__(self, config: BrokerConfig) -> None:
         self._config = config
+        self.transports: dict[str, Transport] = {}  # by a listener's name; plain bytes where there is none
         self._listeners = [Listener(e, _max_connections(config, e.name)) for e in config.listeners]
         self._protected = _protected_name(config)
         self._max_connections: int = config["max.connections"]
         self._max_per_address: int = config["max.connections.per.ip"]
         self._max_of_address: dict[str, int] = {}
-        self._idle_ms: int = config["connections.max.idle.ms"]
         self._count_of_address: dict[str, int] = {}
         self._count = 0
+        self._descriptors = NO_BOUND
         self._reactor: Reactor | None = None
+        self._changes = 0  # of the config
+        self._allows: Callable[[Logger, str, str], bool] = lambda log, kind, address: True
 
     @property
     def endpoints(self) -> list[Endpoint]:
@@ -102,24 +105,28 @@ class Listeners:
         """Connections of each listener."""
         return {listener.name: listener.count for listener in self._listeners}
 
+    def limit(self, descriptors: int) -> None:
+        """So many connections may be, since each takes a descriptor, and others need some."""
+        self._descriptors = descriptors
+
     def bind(self) -> None:
         """Takes all ports, or none and raises StartupError."""
         try:
             self._max_of_address = _by_address(self._config.connections_per_ip_overrides)
             for listener in self._listeners:
-                listener.bind(self._config)
+                listener.bind(self._config, _looked_up(listener.endpoint))
         except BaseException:
             self.close()
             raise
 
-    def listen(self, reactor: Reactor) -> None:
-        """Lets clients in."""
+    def listen(self, reactor: Reactor, allows: Callable[[Logger, str, str], bool] | None = None) -> None:
+        """Lets clients in. `allows` says whether a line about an address is written (Quiet.allows)."""
         self._reactor = reactor
+        if allows is not None:
+            self._allows = allows
         for listener in self._listeners:
             self._open(listener)
         self._let_in()
-        if self._idle_ms >= 0:
-            reactor.call_later(self._idle_ms, self._sweep)
 
     def _open(self, listener: Listener) -> None:
         assert listener.sock is not None and self._reactor is not None
@@ -127,7 +134,8 @@ class Listeners:
             listener.sock.listen(self._config["socket.listen.backlog.size"])
         except OSError as error:  # taken since it was bound
             raise StartupError(f"Listener {listener.endpoint} cannot listen: {_why(error)}") from None
-        listener.accepting = self._reactor.listen(listener.sock, self._on_accept)
+        transport = self.transports.get(listener.name)
+        listener.accepting = self._reactor.listen(listener.sock, self._on_accept, transport=transport)
         listener.accepting.owner = listener
 
     def close(self) -> None:
@@ -137,32 +145,39 @@ class Listeners:
 
     # -- a change of the config while it runs
 
-    def reconfigure(self, submit: Submit) -> None:
-        """New bounds count for connections to come; listeners come and go. Host names are looked up in a thread."""
+    def reconfigure(self, look_up: LookUp) -> None:
+        """New bounds count for connections to come; listeners come and go, those that come when their hosts are known."""
         config = self._config
         self._max_connections = config["max.connections"]
         self._max_per_address = config["max.connections.per.ip"]
-        overrides = config.connections_per_ip_overrides
-        if overrides:
-            submit(lambda: _by_address(overrides), self._resolved)
-        else:
-            self._max_of_address = {}
-        wanted = {endpoint.name: endpoint for endpoint in config.listeners}
+        wanted = {endpoint.name for endpoint in config.listeners}
         for listener in [each for each in self._listeners if each.name not in wanted]:
             self._remove(listener)
         for listener in self._listeners:
             listener.max_connections = _max_connections(config, listener.name)
-        for name in wanted.keys() - {listener.name for listener in self._listeners}:
-            self._add(wanted[name])
         self._let_in()
+        self._changes += 1
+        change = self._changes
+        hosts = {*config.connections_per_ip_overrides, *(endpoint.host for endpoint in self._to_add())}
+        look_up(hosts, lambda found: self._resolved(found) if change == self._changes else None)
 
-    def _resolved(self, found: Any) -> None:
-        if isinstance(found, StartupError):
-            log.error(str(found))
-        elif isinstance(found, BaseException):
-            raise found
+    def _to_add(self) -> list[Endpoint]:
+        present = {listener.name for listener in self._listeners}
+        return [endpoint for endpoint in self._config.listeners if endpoint.name not in present]
+
+    def _resolved(self, found: Found) -> None:
+        overrides = self._config.connections_per_ip_overrides
+        unknown = [host for host in overrides if host not in found]
+        if unknown:
+            log.error(f"max.connections.per.ip.overrides: host {unknown[0]}: {UNKNOWN_HOST}")
         else:
-            self._max_of_address = found
+            self._max_of_address = {found[host]: most for host, most in overrides.items()}
+        for endpoint in self._to_add():
+            if endpoint.is_wildcard or endpoint.host in found:
+                self._add(endpoint, found.get(endpoint.host, endpoint.host))
+            else:
+                log.error(f"Listener {endpoint} cannot be bound: {UNKNOWN_HOST}")
+        self._let_in()
 
     def _remove(self, listener: Listener) -> None:
         assert self._reactor is not None
@@ -173,10 +188,10 @@ class Listeners:
         listener.close()
         log.info(f"Removed the listener {listener.endpoint}")
 
-    def _add(self, endpoint: Endpoint) -> None:
+    def _add(self, endpoint: Endpoint, address: str) -> None:
         listener = Listener(endpoint, _max_connections(self._config, endpoint.name))
         try:
-            listener.bind(self._config)
+            listener.bind(self._config, address)
             self._open(listener)
         except StartupError as error:
             listener.close()
@@ -194,18 +209,24 @@ class Listeners:
         count = self._count_of_address.get(address, 0)
         most = self._max_of_address.get(address, self._max_per_address)
         if count >= most:
-            log.info(
-                f"Rejected connection from {address}, address already has the configured maximum of {most}"
-                " connections."
-            )
+            if self._allows(log, "Rejected connections", address):
+                log.info(
+                    f"Rejected connection from {address}, address already has the configured maximum of {most}"
+                    " connections."
+                )
             return False
         self._count_of_address[address] = count + 1
         self._count += 1
         listener.count += 1
-        if listener.name == self._protected and self._count > self._max_connections:
+        if listener.name == self._protected and self._count > self._most:
             self._make_room()
         if self._is_at_a_bound(listener):
             self._let_in()
+        if self._count == self._descriptors and self._allows(log, "connections without descriptors", "all"):
+            log.warn(
+                f"There are {self._count} connections, as many as the process has descriptors for (ulimit -n):"
+                " new ones wait until one closes."
+            )
         return True
 
     def closed(self, connection: Connection) -> None:
@@ -224,13 +245,17 @@ class Listeners:
         if was_at_a_bound:
             self._let_in()
 
+    @property
+    def _most(self) -> int:
+        return min(self._max_connections, self._descriptors)
+
     def _is_at_a_bound(self, listener: Listener) -> bool:
-        return self._count >= self._max_connections or listener.count >= listener.max_connections
+        return self._count >= self._most or listener.count >= listener.max_connections
 
     def _is_full(self, listener: Listener) -> bool:
         if listener.count >= listener.max_connections:
             return True
-        return self._count >= self._max_connections and listener.name != self._protected
+        return self._count >= self._most and listener.name != self._protected
 
     def _let_in(self) -> None:
         """Opens and shuts the listeners, as the counts are now."""
@@ -247,23 +272,6 @@ class Listeners:
         others = [c for c in self._reactor.connections if _name_of(c) not in (self._protected, None)]
         if others:
             min(others, key=_active_at_ms).close("too many connections, and a broker's comes first")
-
-    # -- idleness
-
-    def _sweep(self) -> None:
-        """Closes what has been idle for connections.max.idle.ms, and comes again when the next one may be."""
-        assert self._reactor is not None
-        now_ms = self._reactor.now_ms
-        oldest_ms = now_ms
-        for connection in list(self._reactor.connections):
-            if connection.received_at_ms + self._idle_ms <= now_ms:
-                connection.close(
-                    f"idle for {now_ms - connection.received_at_ms} ms (connections.max.idle.ms)"
-                )
-            else:
-                oldest_ms = min(oldest_ms, connection.received_at_ms)
-        pause_ms = max(IDLE_SWEEP_PAUSE_MS, self._idle_ms // IDLE_SWEEPS)
-        self._reactor.call_later(max(oldest_ms + self._idle_ms - now_ms, pause_ms), self._sweep)
 
 
 def _active_at_ms(connection: Connection) -> int:
@@ -295,19 +303,26 @@ def _by_address(overrides: dict[str, int]) -> dict[str, int]:
     for host, most in overrides.items():
         try:
             found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-        except OSError as error:
+        except (OSError, UnicodeError) as error:
             raise StartupError(f"max.connections.per.ip.overrides: host {host}: {_why(error)}") from None
         by_address[str(found[0][4][0])] = most
     return by_address
 
 
-def _bound_socket(endpoint: Endpoint, config: BrokerConfig) -> socket.socket:
-    host, family = endpoint.host, socket.AF_INET6 if ":" in endpoint.host else socket.AF_INET
+def _looked_up(endpoint: Endpoint) -> str:
+    """The address of a listener's host; at a start there is nobody yet who would wait meanwhile."""
+    if endpoint.is_wildcard or not is_a_name(endpoint.host):
+        return endpoint.host
+    try:
+        return str(socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)[0][4][0])
+    except (OSError, UnicodeError) as error:
+        raise StartupError(f"Listener {endpoint} cannot be bound: {_why(error)}") from None
+
+
+def _bound_socket(endpoint: Endpoint, address: str, config: BrokerConfig) -> socket.socket:
+    host, family = address, socket.AF_INET6 if ":" in address else socket.AF_INET
     if not host or host == "::":
         family, host = (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "0.0.0.0")
-    elif family == socket.AF_INET and not host.replace(".", "").isdigit():
-        found = socket.getaddrinfo(host, endpoint.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, host = socket.AddressFamily(found[0][0]), str(found[0][4][0])
     sock = socket.socket(family, socket.SOCK_STREAM)
     try:
         _set_options(sock, endpoint, config)
@@ -341,5 +356,5 @@ def _reachable(host: str) -> str:
     return host if host not in ("", "::", "0.0.0.0") else socket.getfqdn()
 
 
-def _why(error: OSError) -> str:
-    return error.strerror or str(error)
+def _why(error: OSError | UnicodeError) -> str:
+    return getattr(error, "strerror", None) or str(error)

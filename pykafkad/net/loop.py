@@ -4,6 +4,7 @@ pykafkad/hot/reactor.pyi, and pass the same tests.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.clock import Clock as MachineClock
@@ -31,3 +32,8 @@ def reactor_module() -> ModuleType:
 
         return plain_loop
     return reactor
+
+
+def module_of(reactor: Reactor) -> ModuleType:
+    """The module of that loop, with what else its connections are made of: Protocol, KAFKA_ANSWERS."""
+    return sys.modules[type(reactor).__module__]

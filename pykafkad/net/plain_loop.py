@@ -7,153 +7,73 @@ It copies more and gathers less: file ranges are read in pieces and sent from me
 from __future__ import annotations
 
 import heapq
+import os
 import selectors
 import socket
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
+from pykafkad.net.plain_answers import Ticket
 from pykafkad.net.plain_connections import (
-    ANSWER_BYTES_MAX,
-    ANSWERS_MAX,
+    ALL_ANSWERS_BYTES_MAX,
     GATHER_BYTES,
     Connection,
-    Ticket,
     trouble,
 )
 from pykafkad.net.plain_frames import MAX_FRAME_BYTES, FrameError, Framer
+from pykafkad.net.plain_holds import Holds
+from pykafkad.net.plain_protocol import (
+    ANSWER_BYTES_MAX,
+    ANSWERS_MAX,
+    KAFKA_ANSWERS,
+    KAFKA_REQUESTS,
+    Protocol,
+)
+from pykafkad.net.plain_room import UNFINISHED_BYTES_MAX, FrameRoom
+from pykafkad.net.plain_watch import (
+    ACCEPT_REPORT_MS,
+    ACCEPT_REST_MS,
+    ACCEPTS_PER_PASS,
+    FOREVER_MS,
+    Listener,
+    Timer,
+    Watch,
+    waited_ms,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.hot.reactor import Answer, Clock
+    from pykafkad.net.plain_protocol import Transport
 
 __all__ = [
+    "ACCEPTS_PER_PASS",
+    "ACCEPT_REPORT_MS",
+    "ACCEPT_REST_MS",
+    "ALL_ANSWERS_BYTES_MAX",
     "ANSWERS_MAX",
     "ANSWER_BYTES_MAX",
+    "FOREVER_MS",
+    "KAFKA_ANSWERS",
+    "KAFKA_REQUESTS",
+    "MAX_FRAME_BYTES",
+    "UNFINISHED_BYTES_MAX",
     "Connection",
     "FrameError",
     "Framer",
     "Listener",
+    "Protocol",
     "Reactor",
     "Ticket",
     "Timer",
     "Watch",
 ]
 
-ACCEPTS_PER_PASS = 64
-ACCEPT_REST_MS = 100
-ACCEPT_REPORT_MS = 60_000
 WRITE_QUEUE_PASS_BYTES = 128 * 1024
+SLEEP_MAX_MS = 1 << 30  # in one go
 _IN, _OUT = selectors.EVENT_READ, selectors.EVENT_WRITE
-
-
-class Timer:
-    __slots__ = ("_arguments", "_callback", "_reactor")
-
-    def __init__(self, reactor: Reactor, callback: Callable[..., object], arguments: tuple[Any, ...]) -> None:
-        self._reactor, self._callback, self._arguments = reactor, callback, arguments
-
-    @property
-    def active(self) -> bool:
-        return self in self._reactor._active_timers
-
-    def cancel(self) -> None:
-        self._reactor._active_timers.discard(self)
-
-
-class Watch:
-    def __init__(self, reactor: Reactor, fd: int, callback: Callable[[], object], events: int) -> None:
-        self.fd, self._reactor, self._callback, self._events = fd, reactor, callback, events
-        self._closed = False
-        self._armed = True
-        reactor._selector.register(fd, events, self)
-        reactor.watches.add(self)
-
-    def _fire(self) -> None:
-        self._reactor._call("watch", self._callback)
-
-    def _arm(self, on: bool) -> None:
-        if on != self._armed:
-            self._armed = on
-            if on:
-                self._reactor._selector.register(self.fd, self._events, self)
-            else:
-                self._reactor._selector.unregister(self.fd)
-
-    def close(self) -> None:
-        if not self._closed:
-            self._closed = True
-            self._arm(False)
-            self._reactor.watches.discard(self)
-
-
-class Listener(Watch):
-    def __init__(
-        self, reactor: Reactor, sock: socket.socket, on_accept: Callable[[Connection], bool]
-    ) -> None:
-        sock.setblocking(False)
-        self.sock, self.owner, self._on_accept = sock, cast(Any, None), on_accept
-        self._paused = self._resting = False
-        self._reported_at_ms: int | None = None
-        super().__init__(reactor, sock.fileno(), lambda: None, _IN)
-
-    def _fire(self) -> None:
-        for _ in range(ACCEPTS_PER_PASS):
-            if self._closed or self._paused or self._resting:
-                break
-            try:
-                self._admit(self.sock.accept()[0])
-            except BlockingIOError:
-                break
-            except (InterruptedError, ConnectionAbortedError):
-                continue
-            except OSError as error:
-                self._rest(error)
-
-    def _admit(self, sock: socket.socket) -> None:
-        if sock.family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = Connection(self._reactor, sock, self)
-        try:
-            welcome = self._on_accept(connection)
-        except Exception as error:
-            self._reactor._report("on_accept", error)
-            welcome = False
-        if welcome and not connection.closed:
-            self._reactor._admit(connection)
-        else:
-            connection._drop(None)
-
-    def _rest(self, error: OSError) -> None:
-        now_ms = self._reactor._monotonic_ms()
-        self._resting = True
-        self._rearm()
-        self._reactor.call_later(ACCEPT_REST_MS, self._work)
-        if self._reported_at_ms is None or now_ms - self._reported_at_ms >= ACCEPT_REPORT_MS:
-            self._reported_at_ms = now_ms
-            self._reactor._report("accept", error)
-
-    def _work(self) -> None:
-        self._resting = False
-        self._rearm()
-
-    def _rearm(self) -> None:
-        if not self._closed:
-            self._arm(not self._paused and not self._resting)
-
-    def pause(self) -> None:
-        self._paused = True
-        self._rearm()
-
-    def resume(self) -> None:
-        self._paused = False
-        self._rearm()
-
-    def close(self) -> None:
-        if not self._closed:
-            super().close()
-            self.sock.close()
 
 
 class Reactor:
@@ -166,14 +86,15 @@ class Reactor:
         max_frame_bytes: int = MAX_FRAME_BYTES,
         clock: Clock | None = None,
         on_error: Callable[[str, BaseException], object] | None = None,
+        on_hold: Callable[[str, int, Any], object] | None = None,
+        max_unfinished_bytes: int = UNFINISHED_BYTES_MAX,
     ) -> None:
-        self.on_frame, self.on_pass_end, self.on_close, self.on_error = (
-            on_frame,
-            on_pass_end,
-            on_close,
-            on_error,
-        )
-        self.clock, self._max_frame_bytes = clock, max_frame_bytes
+        self.holds = Holds(on_hold)
+        self.answer_bytes = 0  # of all connections, not yet taken
+        self.protocol = Protocol(on_frame, max_frame_bytes=max_frame_bytes)
+        self.on_pass_end, self.on_close, self.on_error = on_pass_end, on_close, on_error
+        self.clock = clock
+        self._room = FrameRoom(max_unfinished_bytes, max_frame_bytes)
         self.connections: set[Connection] = set()
         self.watches: set[Watch] = set()
         self.passes = self.frames = self.received_bytes = self.sent_bytes = 0
@@ -185,23 +106,54 @@ class Reactor:
         self._sequence = 0
         self._dirty: list[Connection] = []
         self._resuming: set[Connection] = set()
+        self._ready: dict[Connection, None] = {}  # whose transport holds bytes
         self._writing: deque[Connection] = deque()
         self._stopping = False
+        self.descriptors_max = 2**31 - 1  # from here on they are kept for others than connections
         self.now_ms = self._monotonic_ms()
         self._wake_in, self._wake_out = socket.socketpair()
         for end in (self._wake_in, self._wake_out):
             end.setblocking(False)
         self._wake = Watch(self, self._wake_in.fileno(), self._woken, _IN)
 
+    @property
+    def unfinished(self) -> dict[Connection, None]:
+        return self._room.unfinished
+
+    @property
+    def unfinished_bytes(self) -> int:
+        return self._room.used
+
+    @property
+    def crowded(self) -> bool:
+        return bool(self._room.waiting)
+
     # ---- what others ask for
 
-    def listen(self, sock: socket.socket, on_accept: Callable[[Connection], bool]) -> Listener:
-        return Listener(self, sock, on_accept)
+    def listen(
+        self,
+        sock: socket.socket,
+        on_accept: Callable[[Connection], bool],
+        *,
+        protocol: Protocol | None = None,
+        transport: Transport | None = None,
+    ) -> Listener:
+        return Listener(self, sock, on_accept, self._expect(protocol), transport)
 
-    def adopt(self, sock: socket.socket) -> Connection:
-        connection = Connection(self, socket.socket(sock.family, sock.type, sock.proto, sock.detach()), None)
-        self._admit(connection)
+    def adopt(
+        self, sock: socket.socket, *, protocol: Protocol | None = None, transport: Transport | None = None
+    ) -> Connection:
+        own = socket.socket(sock.family, sock.type, sock.proto, sock.detach())
+        connection = Connection(self, own, None, self._expect(protocol))
+        self._admit(connection, transport)
         return connection
+
+    def _expect(self, protocol: Protocol | None) -> Protocol:
+        """Frames as large as this protocol's may come."""
+        if protocol is None:
+            return self.protocol
+        self._room.expect(protocol._max_frame_bytes)
+        return protocol
 
     def watch(self, fd: int, callback: Callable[[], object], *, write: bool = False) -> Watch:
         return Watch(self, fd, callback, _OUT if write else _IN)
@@ -210,7 +162,7 @@ class Reactor:
         timer = Timer(self, callback, arguments)
         self._active_timers.add(timer)
         self._sequence += 1
-        heapq.heappush(self._timers, (self._exact_ms() + delay_ms, self._sequence, timer))
+        heapq.heappush(self._timers, (self._exact_ms() + waited_ms(delay_ms), self._sequence, timer))
         return timer
 
     def call_soon(self, callback: Callable[..., object], *arguments: Any) -> None:
@@ -230,7 +182,7 @@ class Reactor:
             self.run_pass(-1)
 
     def drain(self, deadline_ms: int) -> None:
-        end_ms = self._exact_ms() + deadline_ms
+        end_ms = self._exact_ms() + waited_ms(deadline_ms)
         for watch in list(self.watches):
             if isinstance(watch, Listener):
                 watch.close()
@@ -238,7 +190,7 @@ class Reactor:
             connection.finish("the broker stops")
         self.run_pass(0)
         while self.connections and self._exact_ms() < end_ms:
-            self.run_pass(int(end_ms - self._exact_ms()) + 1)
+            self.run_pass(int(min(end_ms - self._exact_ms(), SLEEP_MAX_MS)) + 1)
         for connection in list(self.connections):
             connection.close("the broker stops")
 
@@ -259,6 +211,7 @@ class Reactor:
         events = self._selector.select(self._allowed_wait(timeout_ms))
         self.passes += 1
         self.now_ms = self._monotonic_ms()
+        self.holds.begin()
         for key, _ in events:
             if isinstance(key.data, Watch) and not key.data._closed:
                 key.data._fire()
@@ -273,17 +226,34 @@ class Reactor:
         for key, mask in events:
             if isinstance(key.data, Connection) and not key.data.closed:
                 key.data._event(mask)
+        ready, self._ready = self._ready, {}
+        for connection in ready:
+            if not connection.closed and connection._reads and not connection._holding:
+                connection._receive()
         self._end_pass()
+        self.holds.end("on_pass_end", (self.on_pass_end, ()))
         self._flush()
+        if self.answer_bytes > ALL_ANSWERS_BYTES_MAX:
+            self._relieve()
         self._write_files()
+        self._room.let_on()
+
+    def _relieve(self) -> None:
+        """Memory for answers is used up: whoever leaves the most of it unread is closed."""
+        most = max(self.connections, key=lambda each: each._counted_bytes, default=None)
+        if most is not None:
+            most._drop(
+                f"{most._counted_bytes} bytes of answers are not taken, and all connections together may leave "
+                f"{ALL_ANSWERS_BYTES_MAX}"
+            )
 
     def _allowed_wait(self, timeout_ms: int) -> float | None:
-        if self._soon or self._dirty or self._resuming or self._writing:
+        if self._soon or self._dirty or self._resuming or self._ready or self._writing:
             return 0
         while self._timers and self._timers[0][2] not in self._active_timers:
             heapq.heappop(self._timers)
         if self._timers:
-            left_ms = max(0, self._timers[0][0] - self._exact_ms())
+            left_ms = min(max(0, self._timers[0][0] - self._exact_ms()), SLEEP_MAX_MS)
             return (left_ms if timeout_ms < 0 else min(left_ms, timeout_ms)) / 1000
         return None if timeout_ms < 0 else timeout_ms / 1000
 
@@ -326,6 +296,7 @@ class Reactor:
                     connection._resolve()
                 except Exception as error:
                     connection._drop(trouble(error))
+                self.holds.end("answers", (self.protocol.on_frame, ()))
                 if not connection._queued and not connection._blocked:
                     connection._pump(GATHER_BYTES, files=False)
                 connection._settle()
@@ -344,10 +315,21 @@ class Reactor:
 
     # ---- small things
 
-    def _admit(self, connection: Connection) -> None:
+    def _admit(self, connection: Connection, transport: Transport | None) -> None:
         connection._accepted = True
         self.connections.add(connection)
-        connection._wait_for(_IN)
+        connection._open_session(transport)
+        if not connection.closed:
+            connection._settle()
+
+    def _has_descriptors(self) -> bool:
+        """Whether the next descriptor would be one that connections may have."""
+        try:
+            fd = os.dup(self._wake_in.fileno())
+        except OSError:
+            return False
+        os.close(fd)
+        return fd < self.descriptors_max
 
     def _wake_up(self) -> None:
         try:
@@ -367,8 +349,13 @@ class Reactor:
                 callback(*arguments)
             except Exception as error:
                 self._report(where, error)
+            self.holds.end(where, (callback, arguments))
 
     def _report(self, where: str, error: BaseException) -> None:
+        """Where this goes wrong, too, there is nobody left to tell: the loop goes on."""
         if self.on_error is None:
             raise error
-        self.on_error(where, error)
+        try:
+            self.on_error(where, error)
+        except Exception:
+            pass

@@ -1,12 +1,12 @@
-"""Which log is compacted next, and which of its segments together: the rules of a cleaning, without I/O and clock.
+"""Which log is compacted next, and which of its segments together: the cleaner's rules, without I/O and clock.
 
-    clean bytes | cleanable bytes | what may not be cleaned yet
+    clean bytes | cleanable bytes | uncleanable bytes
                 ^                 ^
      first dirty offset    first uncleanable offset: active segment, last stable offset, min.compaction.lag.ms
 
-Below the first dirty offset no key is there twice. A log is due when the cleanable part is more than
-min.cleanable.dirty.ratio of both, or when something in it is older than max.compaction.lag.ms (KIP-354).
-The rules are those of Kafka 4.3.1's LogCleanerManager and Cleaner.
+Below the first dirty offset no key occurs twice. A log is due when its cleanable bytes are more than
+min.cleanable.dirty.ratio of its clean and cleanable bytes together, or when a segment is older than
+max.compaction.lag.ms (KIP-354). The rules are those of Kafka 4.3.1's LogCleanerManager and Cleaner.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing import Protocol, TypeVar
 
     class Sized(Protocol):
-        """What is asked of a segment."""
+        """What the rules need to know of a segment."""
 
         @property
         def base_offset(self) -> int: ...
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     S = TypeVar("S", bound=Sized)
 
     class Log(Protocol[S]):
-        """What is asked of a log. The last segment is the active one."""
+        """What the rules need to know of a log. The last segment is the active one."""
 
         log_start_offset: int
         log_end_offset: int
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
         bases: list[int]
 
 
-MAX_RELATIVE_OFFSET = 0x7FFFFFFF  # an index entry has four bytes for it
+MAX_RELATIVE_OFFSET = 0x7FFFFFFF  # an index entry stores it in four bytes
 
 
 class Dirt:
@@ -57,7 +57,7 @@ class Dirt:
         self.first_uncleanable_offset = first_uncleanable_offset
         self.clean_bytes = 0
         self.cleanable_bytes = 0
-        self.delay_ms = 0  # how long it is overdue by max.compaction.lag.ms
+        self.delay_ms = 0  # by how much max.compaction.lag.ms has been exceeded
 
     @property
     def ratio(self) -> float:
@@ -69,7 +69,7 @@ class Dirt:
 
 
 class Source:
-    """A segment that is to be cleaned, as its files are."""
+    """A segment that is to be cleaned, with the sizes of its files."""
 
     __slots__ = ("base_offset", "index_bytes", "modified_ms", "size", "time_index_bytes")
 
@@ -89,7 +89,8 @@ class Source:
 
 
 def first_dirty_offset(log: Log[S], checkpoint: int | None) -> tuple[int, str | None]:
-    """Where the last cleaning ended, by the checkpoint; and why that cannot be where the next one begins."""
+    """Where the last cleaning ended according to the checkpoint. The second value says why a cleaning cannot begin
+    there, if so."""
     start, end = log.log_start_offset, log.log_end_offset
     if checkpoint is None:
         return start, None
@@ -103,7 +104,7 @@ def first_dirty_offset(log: Log[S], checkpoint: int | None) -> tuple[int, str | 
 def first_uncleanable_offset(
     log: Log[S], first_dirty: int, min_lag_ms: int, now_ms: int, largest_timestamp: Callable[[S], int]
 ) -> int:
-    """Base of the first segment that must stay as it is."""
+    """The base offset of the first segment that must stay as it is."""
     limit = min(log.last_stable_offset, log.bases[-1])
     if min_lag_ms > 0:
         for segment in segments_between(log, first_dirty, log.bases[-1]):
@@ -117,7 +118,7 @@ def first_uncleanable_offset(
 def overdue_ms(
     log: Log[S], first_dirty: int, max_lag_ms: int, now_ms: int, first_timestamp: Callable[[S], int]
 ) -> int:
-    """How long ago the oldest dirty segment should have been cleaned; 0: none should have been."""
+    """For how long the oldest dirty segment has been due for cleaning; 0 if none is."""
     clean_until = now_ms - max_lag_ms
     if clean_until <= 0:
         return 0
@@ -145,11 +146,12 @@ def segments_between(log: Log[S], start: int, end: int) -> Sequence[S]:
 def group(
     sources: Sequence[Source], max_bytes: int, max_index_bytes: int, first_uncleanable: int
 ) -> list[list[Source]]:
-    """Neighbours that make one segment together: so segments do not become ever smaller."""
+    """Groups of neighbouring segments, each of which is cleaned into one segment, so that segments do not become ever
+    smaller."""
     groups: list[list[Source]] = []
     size = index_bytes = time_index_bytes = 0
     for slot, source in enumerate(sources):
-        # The next base bounds the offsets; an empty segment has none, and may lie however far away.
+        # The next segment's base offset bounds the offsets of this one. If the next is empty, it may be far away.
         end = sources[slot + 1].base_offset if slot + 1 < len(sources) else first_uncleanable
         if (
             groups

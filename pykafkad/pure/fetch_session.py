@@ -1,14 +1,14 @@
 """Incremental fetch sessions (KIP-227): what a client fetches, remembered between its requests.
 
-Owns the sessions and their eviction; knows no partition, no message and no clock. A session lists the partitions
-a client follows; an incremental request names only what changed in them, and its answer only what is news.
-Invariants: a session's epoch is the one its next request must carry; a session id is never 0; at most `slots`
-sessions live.
+Owns the sessions and their eviction; knows no storage, no message and no clock. A session has the partitions that a
+client follows. An incremental request names only those of them that change, and its answer only those with news.
+Invariants: a session's epoch is the one that its next request must carry; a session id is never 0; there are at most
+`slots` sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
@@ -23,7 +23,7 @@ Key = tuple[object, int]  # topic id where the session uses ids, else topic name
 
 
 class Followed:
-    """One partition of a session: what the client asked last, and what it was told last."""
+    """One partition of a session: what the client asked for last, and what it was answered last."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -59,7 +59,8 @@ class Followed:
         return self.topic, self.index
 
     def is_news(self, error_code: int, size: int, high_watermark: int, log_start_offset: int) -> bool:
-        """Must the answer name this partition? An error is told each time, and its end is told too."""
+        """Whether the answer must name this partition. An error is in every answer, and the first answer without it is
+        news as well."""
         return bool(
             size
             or error_code
@@ -78,7 +79,7 @@ class Session:
     def __init__(
         self,
         session_id: int,
-        followed: list[Followed],
+        partitions: dict[Key, Followed],
         *,
         privileged: bool,
         uses_topic_ids: bool,
@@ -86,26 +87,25 @@ class Session:
     ) -> None:
         self.id = session_id
         self.epoch = 1
-        self.partitions = {each.key: each for each in followed}
+        self.partitions = partitions
         self.privileged = privileged
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = self.last_used_ms = now_ms
 
-    def update(self, followed: Iterable[Followed], forgotten: Iterable[Key]) -> None:
-        for each in followed:
-            known = self.partitions.get(each.key)
-            if known is None:
-                self.partitions[each.key] = each
-            else:
-                known.fetch_offset = each.fetch_offset
-                known.max_bytes = each.max_bytes
-                known.current_leader_epoch = each.current_leader_epoch
-                known.last_fetched_epoch = each.last_fetched_epoch
-        for key in forgotten:
-            self.partitions.pop(key, None)
+    def follow(self, each: Followed) -> None:
+        known = self.partitions.setdefault(each.key, each)
+        if known is not each:
+            known.fetch_offset = each.fetch_offset
+            known.max_bytes = each.max_bytes
+            known.current_leader_epoch = each.current_leader_epoch
+            known.last_fetched_epoch = each.last_fetched_epoch
+
+    def forget(self, key: Key) -> None:
+        self.partitions.pop(key, None)
 
     def served(self, each: Followed) -> None:
-        """Data went out for it: it goes to the back, so that the others get their turn first next time."""
+        """Records of this partition were sent: it moves to the end of the session, so that the others come first next
+        time."""
         key = each.key
         if self.partitions.pop(key, None) is not None:
             self.partitions[key] = each
@@ -115,13 +115,12 @@ class Session:
 
 
 class Decision:
-    """What a request turned out to be, and the partitions to read for it."""
+    """What kind of fetch a request is."""
 
-    __slots__ = ("followed", "kind", "session")
+    __slots__ = ("kind", "session")
 
-    def __init__(self, kind: int, followed: list[Followed], session: Session | None = None) -> None:
+    def __init__(self, kind: int, session: Session | None = None) -> None:
         self.kind = kind
-        self.followed = followed
         self.session = session
 
 
@@ -134,53 +133,55 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def decide(
-        self,
-        session_id: int,
-        epoch: int,
-        followed: list[Followed],
-        forgotten: list[Key],
-        *,
-        uses_topic_ids: bool,
-        now_ms: int,
-    ) -> Decision:
+    def decide(self, session_id: int, epoch: int, *, uses_topic_ids: bool) -> Decision:
+        """Decide what kind of fetch a request is. For an INCREMENTAL one the caller applies its changes to the session,
+        and then calls `settle`."""
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(session_id, None)
-            return Decision(SESSIONLESS if epoch == FINAL_EPOCH else FULL, followed)
+            return Decision(SESSIONLESS if epoch == FINAL_EPOCH else FULL)
         session = self._sessions.get(session_id)
         if session is None:
-            return Decision(NOT_FOUND, [])
+            return Decision(NOT_FOUND)
         if session.epoch != epoch:
-            return Decision(WRONG_EPOCH, [])
+            return Decision(WRONG_EPOCH)
         if session.uses_topic_ids != uses_topic_ids:
-            return Decision(TOPIC_ID_MISMATCH, [])
-        session.update(followed, forgotten)
-        if not session.partitions:
-            del self._sessions[session_id]
-            return Decision(SESSIONLESS, followed)
-        session.last_used_ms = now_ms
+            return Decision(TOPIC_ID_MISMATCH)
         session.epoch = 1 if epoch == MAX_EPOCH else epoch + 1
-        return Decision(INCREMENTAL, list(session.partitions.values()), session)
+        return Decision(INCREMENTAL, session)
+
+    def settle(self, decision: Decision, asked: dict[Key, Followed], now_ms: int) -> list[Followed]:
+        """The partitions to read. A session that follows no partition any more is closed."""
+        session = decision.session
+        if session is None:
+            return list(asked.values())
+        if not session.partitions:
+            self._sessions.pop(session.id, None)
+            decision.kind, decision.session = SESSIONLESS, None
+            return list(asked.values())
+        session.last_used_ms = now_ms
+        return list(session.partitions.values())
 
     def create(
-        self, followed: list[Followed], *, privileged: bool, uses_topic_ids: bool, now_ms: int
+        self, partitions: dict[Key, Followed], *, privileged: bool, uses_topic_ids: bool, now_ms: int
     ) -> Session | None:
-        """A session for a full request that was answered, or None where there is no room for it."""
-        if len(self._sessions) >= self._slots and not self._evict((privileged, len(followed)), now_ms):
+        """Create a session for a full fetch that was answered; None if there is no room for it."""
+        if len(self._sessions) >= self._slots and not self._evict((privileged, len(partitions)), now_ms):
             return None
         session_id = self._random_id()
         while session_id == NO_SESSION or session_id in self._sessions:
             session_id = self._random_id()
         session = Session(
-            session_id, followed, privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
+            session_id, partitions, privileged=privileged, uses_topic_ids=uses_topic_ids, now_ms=now_ms
         )
         self._sessions[session_id] = session
         return session
 
     def _evict(self, worth: tuple[bool, int], now_ms: int) -> bool:
-        """Room for a session of this worth: the stalest if stale, else the least worthy if less worthy.
+        """Make room for a session of this worth: evict the one that was used longest ago if it is stale, else the one
+        of the least worth if that is less.
 
-        A session that is younger than the eviction time is only given up by a follower's session for a consumer's.
+        A session that was last used less than EVICTION_MS after its creation is only evicted for a follower's session,
+        and only if it is a consumer's. As in Kafka's EvictableKey, one of equal worth stays.
         """
         if not self._sessions:
             return False
@@ -191,12 +192,13 @@ class FetchSessions:
         candidates = [
             session
             for session in self._sessions.values()
-            if now_ms - session.created_ms > EVICTION_MS or (worth[0] and not session.privileged)
+            if session.last_used_ms - session.created_ms > EVICTION_MS
+            or (worth[0] and not session.privileged)
         ]
         if not candidates:
             return False
         least = min(candidates, key=lambda session: (*session.worth(), session.id))
-        if least.worth() > worth:
+        if least.worth() >= worth:
             return False
         del self._sessions[least.id]
         return True

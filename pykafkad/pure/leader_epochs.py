@@ -1,7 +1,7 @@
 """Which leader epoch began at which offset of a partition's log (KIP-101, KIP-279, KIP-320).
 
-Invariants: epochs and start offsets both strictly rise; an epoch once assigned keeps its start until it is
-cut off. No I/O: the caller writes `entries` to leader-epoch-checkpoint when a method says that they changed.
+Invariants: epochs and start offsets both strictly increase; an epoch keeps its start offset until it is truncated. No
+I/O: the caller writes `entries` to leader-epoch-checkpoint when a method returns that they changed.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ class LeaderEpochs:
 
     @property
     def latest(self) -> int:
-        """The newest epoch, -1 when there is none."""
+        """The latest epoch, or -1 if there is none."""
         return self.entries[-1][0] if self.entries else -1
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """`epoch` begins at `start_offset`; whether anything changed. Entries that contradict it are
+        """Record that `epoch` begins at `start_offset`; whether anything changed. Entries that contradict this are
         dropped."""
         if epoch < 0 or start_offset < 0:
             raise ValueError(f"leader epoch {epoch} at offset {start_offset}")
@@ -39,10 +39,10 @@ class LeaderEpochs:
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """(largest epoch <= the asked one, where it ended), as OffsetForLeaderEpoch answers; UNDEFINED if
-        unknown.
+        """The largest epoch that is at most the one asked for, and its end offset, as OffsetForLeaderEpoch answers;
+        UNDEFINED if there is none.
 
-        An epoch before all known ones ends where the first known one starts.
+        An epoch before the first known one ends where that one starts.
         """
         entries = self.entries
         if epoch == UNDEFINED[0] or not entries:
@@ -55,23 +55,33 @@ class LeaderEpochs:
         floor = entries[above - 1][0] if above else epoch
         return floor, entries[above][1]
 
+    def truncation(self, leader_epoch: int, leader_end: int, log_end_offset: int) -> tuple[int, bool]:
+        """Where a follower cuts its log that ends there, when its leader says that the largest epoch it knows up to the
+        one asked for is `leader_epoch`, which ended at `leader_end` there (KIP-101, KIP-279). False: the two have no
+        such epoch in common, and the leader is to be asked again about the latest one that is left."""
+        own_epoch, own_end = self.end_offset_for(leader_epoch, log_end_offset)
+        if own_epoch < 0:
+            return min(leader_end, log_end_offset), True
+        if own_epoch != leader_epoch:
+            return min(own_end, log_end_offset), False
+        return min(own_end, leader_end, log_end_offset), True
+
     def epoch_at(self, offset: int) -> int:
-        """The epoch that covers an offset, -1 when it lies before all of them."""
+        """The epoch that an offset belongs to, or -1 if it lies before all of them."""
         for epoch, start_offset in reversed(self.entries):
             if start_offset <= offset:
                 return epoch
         return -1
 
     def truncate_from_end(self, end_offset: int) -> bool:
-        """The log ends at `end_offset` now: epochs that start there or later never happened."""
+        """The log was truncated to `end_offset`: epochs that start there or later are dropped."""
         kept = [entry for entry in self.entries if entry[1] < end_offset]
         changed = len(kept) != len(self.entries)
         self.entries = kept
         return changed
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """The log starts at `start_offset` now: the epoch that covers it starts there, older ones are
-        gone."""
+        """The log starts at `start_offset` now: the epoch of that offset starts there, and older ones are dropped."""
         entries = self.entries
         covering = -1
         for slot, entry in enumerate(entries):

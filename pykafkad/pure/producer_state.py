@@ -1,11 +1,11 @@
 """What a partition remembers about its producers: epochs, the last five batches, open transactions.
 
-KIP-98 (idempotence, transactions), KIP-360 (epoch bumps), KIP-447 and KIP-890 (verified transactions). The
-rules and the order they are asked in are those of Kafka 4.3.1's ProducerStateManager and ProducerAppendInfo.
+KIP-98 (idempotence, transactions), KIP-360 (epoch bumps), KIP-447 and KIP-890 (verified transactions). The rules, and
+the order in which they are checked, are those of Kafka 4.3.1's ProducerStateManager and ProducerAppendInfo.
 
-Invariants: an entry's batches are in append order and at most RETAINED_BATCHES; `ongoing` and `unreplicated`
-are ordered by first offset; `end_offset` is the offset up to which the log is reflected here. No I/O and no
-clock: snapshots are given and taken as bytes' worth of entries (storage/snapshots.py knows the file).
+Invariants: an entry's batches are in the order of their appends, at most RETAINED_BATCHES; `ongoing` and `unreplicated`
+are ordered by first offset; `end_offset` is the offset up to which the log has been taken into account. No I/O and no
+clock: a snapshot's entries are passed in and out (storage knows the file's format).
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from pykafkad.errors import (
     KafkaError,
 )
 
+NEWER_EPOCHS_SINCE = 2  # of transaction.version: a marker has a higher epoch than its transaction
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from typing import Protocol
 
     class Batch(Protocol):
-        """What is asked of a batch's header."""
+        """What is needed of a batch's header."""
 
         @property
         def producer_id(self) -> int: ...
@@ -50,7 +51,7 @@ BatchMetadata = tuple[int, int, int, int, int]
 
 
 class ProducerError(KafkaError):
-    """A producer's mistake. Kafka's answer carries the code alone; `detail` is for the log."""
+    """A producer's mistake. Kafka's answer has the code alone; `detail` is for the log."""
 
     def __init__(self, code: int, detail: str) -> None:
         super().__init__(code)
@@ -61,7 +62,7 @@ class ProducerError(KafkaError):
 
 
 class ProducerEntry:
-    """One producer id's state."""
+    """The state of one producer id."""
 
     __slots__ = (
         "batches",
@@ -77,7 +78,7 @@ class ProducerEntry:
         self.epoch = NO_EPOCH
         self.coordinator_epoch = -1
         self.last_timestamp = -1
-        self.transaction_start = -1  # first offset of the ongoing transaction
+        self.transaction_start = -1  # first offset of its open transaction
         self.batches: list[BatchMetadata] = []
 
     @property
@@ -93,7 +94,7 @@ class ProducerEntry:
         return self.batches[-1][3] if self.batches else 0
 
     def set_epoch(self, epoch: int) -> None:
-        """A new epoch starts with no batches."""
+        """Begin a new epoch, which has no batches yet."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
@@ -104,7 +105,7 @@ class ProducerEntry:
 
 
 class CompletedTransaction:
-    """What a marker ended."""
+    """A transaction that its end marker has completed."""
 
     __slots__ = ("aborted", "first_offset", "last_offset", "producer_id")
 
@@ -116,7 +117,7 @@ class CompletedTransaction:
 
 
 def first_sequence_of(last_sequence: int, offset_delta: int) -> int:
-    """Sequences wrap: 0 follows 2^31-1."""
+    """The first sequence of a batch, by its last one; sequences wrap: 0 follows 2^31-1."""
     first = last_sequence - offset_delta
     return first if first >= 0 else first + MAX_SEQUENCE + 1
 
@@ -129,9 +130,8 @@ class ProducerState:
     def __init__(self) -> None:
         self.producers: dict[int, ProducerEntry] = {}
         self.ongoing: dict[int, int] = {}  # first offset of a transaction -> producer id
-        self.unreplicated: dict[
-            int, int
-        ] = {}  # first offset -> offset of its marker, above the high watermark
+        # first offset of a transaction -> offset of its end marker, which is above the high watermark
+        self.unreplicated: dict[int, int] = {}
         self.end_offset = 0
         self.snapshot_offset = 0
 
@@ -140,9 +140,9 @@ class ProducerState:
     def check(
         self, batch: Batch, offset: int, verify: bool, where: object = "the partition"
     ) -> BatchMetadata | None:
-        """A client's batch that would be appended at `offset`: its original if it is a duplicate, None if it
-        may be appended; ProducerError if not. `verify`: a transaction must have been begun with its
-        coordinator."""
+        """Check a client's batch that would be appended at `offset`. Returns the original batch if it is a duplicate,
+        None if it may be appended; raises ProducerError otherwise. `verify`: its transaction must have been verified
+        with the transaction coordinator."""
         producer_id = batch.producer_id
         epoch = batch.producer_epoch
         entry = self.producers.get(producer_id)
@@ -151,7 +151,7 @@ class ProducerState:
                 raise ProducerError(INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
             if epoch < NO_EPOCH:
                 raise ProducerError(INVALID_PRODUCER_EPOCH, f"{epoch} is no producer epoch")
-            return None  # nothing is remembered of it: any epoch and any sequence may start
+            return None  # the producer is not known here: it may begin with any epoch and any sequence
         first = batch.base_sequence
         batches = entry.batches
         if epoch == entry.epoch:
@@ -204,7 +204,7 @@ class ProducerState:
             raise ProducerError(INVALID_TXN_STATE, f"Expected transactional write {place}")
 
     def check_own(self, batch: Batch, offset: int, where: object = "the partition") -> None:
-        """A data batch of one of our coordinators: no sequences, only epochs and transactions."""
+        """Check a batch of one of our own coordinators, which has no sequences, but epochs and transactions."""
         entry = self.producers.get(batch.producer_id)
         if entry is None:
             return
@@ -212,7 +212,7 @@ class ProducerState:
         self._check_transaction(entry, batch, offset, where)
 
     def append(self, batch: Batch, base_offset: int, last_offset: int, timestamp: int) -> None:
-        """A data batch is in the log (or queued for it) at these offsets."""
+        """A data batch was appended (or queued) at these offsets."""
         producer_id = batch.producer_id
         entry = self.producers.get(producer_id)
         if entry is None:
@@ -244,15 +244,15 @@ class ProducerState:
         transaction_version: int,
         where: object = "the partition",
     ) -> None:
-        """A marker from the transaction coordinator (KIP-1228: from version 2 on its epoch is a higher
-        one)."""
+        """Check an end marker from the transaction coordinator (KIP-1228: from transaction version 2 on its epoch must
+        be higher)."""
         entry = self.producers.get(producer_id)
         if entry is None:
             return
-        newer = transaction_version >= 2
+        newer = transaction_version >= NEWER_EPOCHS_SINCE
         if epoch <= entry.epoch if newer else epoch < entry.epoch:
             repeated = newer and epoch == entry.epoch and entry.transaction_start < 0
-            if repeated:  # written before, and the answer was lost: it may stand twice
+            if repeated:  # written before, when its answer was lost: the marker may be there twice
                 return
             said = f"is {epoch}, which is {'<=' if newer else '<'} the last seen epoch {entry.epoch}"
             detail = f"Epoch of producer {producer_id} at offset {offset} in {where} {said}"
@@ -265,7 +265,7 @@ class ProducerState:
     def append_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, kind: int, offset: int, timestamp: int
     ) -> CompletedTransaction | None:
-        """A marker is in the log; what it completed, if there was anything."""
+        """An end marker was appended; returns the transaction that it completed, if there was one."""
         entry = self.producers.get(producer_id)
         if entry is None:
             entry = self.producers[producer_id] = ProducerEntry(producer_id)
@@ -277,43 +277,43 @@ class ProducerState:
         return CompletedTransaction(producer_id, start, offset, kind == ABORT) if start >= 0 else None
 
     def last_stable_offset_after(self, completed: CompletedTransaction) -> int:
-        """The first offset still undecided once this transaction is completed; goes into the transaction
-        index."""
+        """The last stable offset once this transaction is completed; it is written to the transaction index."""
         for first_offset, producer_id in self.ongoing.items():
             if producer_id != completed.producer_id:
                 return first_offset
         return completed.last_offset + 1
 
     def complete(self, completed: CompletedTransaction) -> None:
-        """The transaction holds back the last stable offset only until its marker is below the high
-        watermark."""
+        """Take the transaction out of the open ones. It holds the last stable offset back until the high watermark has
+        passed its marker."""
         del self.ongoing[completed.first_offset]
         self.unreplicated[completed.first_offset] = completed.last_offset
         if len(self.unreplicated) > 1:
             self.unreplicated = dict(sorted(self.unreplicated.items()))
 
     def replicated_to(self, high_watermark: int) -> None:
-        """The high watermark advanced: transactions whose marker is below it are over."""
+        """The high watermark advanced: transactions whose end markers are below it no longer hold the last stable
+        offset back."""
         done = [first for first, last in self.unreplicated.items() if last < high_watermark]
         for first in done:
             del self.unreplicated[first]
 
     @property
     def first_unstable_offset(self) -> int | None:
-        """The first offset of a transaction that is open, or whose end is not replicated yet."""
+        """The first offset of a transaction that is open, or whose end marker is not replicated yet."""
         first = next(iter(self.ongoing), None)
         if self.unreplicated:
             other = next(iter(self.unreplicated))
             first = other if first is None or other < first else first
         return first
 
-    # -- lifetime --------------------------------------------------------------------------------------------
+    # -- expiry and loading ----------------------------------------------------------------------------------
 
     def is_expired(self, entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
         return entry.transaction_start < 0 and now_ms - entry.last_timestamp >= expiration_ms
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers idle for `expiration_ms` that are in no transaction."""
+        """Forget producers that were idle for `expiration_ms` and have no open transaction."""
         idle = [
             producer_id
             for producer_id, entry in self.producers.items()
@@ -324,7 +324,7 @@ class ProducerState:
         return len(idle)
 
     def load(self, entries: Iterable[ProducerEntry], offset: int, now_ms: int, expiration_ms: int) -> None:
-        """Start from a snapshot taken at `offset`."""
+        """Begin with a snapshot that was taken at `offset`."""
         self.clear(offset)
         for entry in entries:
             if self.is_expired(entry, now_ms, expiration_ms):

@@ -1,9 +1,16 @@
-"""Clients' telemetry (KIP-714): who is subscribed to what, when a client may ask and push, what is refused.
+"""Clients' telemetry (KIP-714): subscriptions, when a client may ask and push, and what is refused.
 
-Owns the subscriptions (CLIENT_METRICS resources) and what is remembered of each client instance. No clock, no
-randomness: times are given. Invariants: at most INSTANCES_MAX instances are remembered, the one heard of longest ago is
-forgotten first; an instance's subscription id changes when what it is subscribed to does. Kafka without a receiver
-plugin takes what is pushed and hands it to nobody; so do we, after counting it.
+Owns the subscriptions (CLIENT_METRICS resources) and the state of each client instance. No clock, no randomness: times
+are passed in. The subscriptions that a client matches are determined once for an instance, and again when subscriptions
+change: that is `evaluate`, a generator that yields in between.
+
+Patterns are those of java.util.regex as far as pure/regex/java_syntax supports them. A subscription with a pattern that
+needs backtracking, such as backreferences and lookaround, is refused.
+
+Invariants: matching a pattern takes at most STEPS_MAX steps; an attribute for which it would take more does not match.
+At most INSTANCES_MAX instances are remembered, of which the one that was silent for longest is forgotten first. An
+instance's subscription id changes when its subscriptions do. Like a Kafka without a telemetry plugin, we accept metrics
+and drop them, after counting them.
 """
 
 from __future__ import annotations
@@ -15,20 +22,25 @@ from pykafkad.errors import KafkaError
 from pykafkad.pure import java
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
-    from re import Pattern
+    from collections.abc import Callable, Hashable, Sequence
+
+    from pykafkad.pure.regex.automaton import Steps
 
 INSTANCES_MAX = 16_384
+STEPS_MAX = 1_000_000
 DEFAULT_INTERVAL_MS = 300_000
 SHORTEST_MEMORY_MS = 60_000
 INTERVALS_REMEMBERED = 3
-COMPRESSIONS = (4, 3, 1, 2)  # zstd, lz4, gzip, snappy: as Kafka offers them
+COMPRESSIONS = (4, 3, 1, 2)  # zstd, lz4, gzip, snappy, in the order in which Kafka offers them
 KNOWN_COMPRESSIONS = range(5)
+# After these errors a client needs to know its subscriptions and how to push at once.
+ASK_AGAIN = frozenset({errors.UNKNOWN_SUBSCRIPTION_ID, errors.UNSUPPORTED_COMPRESSION_TYPE})
 ALL_METRICS = "*"
 NO_ID = bytes(16)
 RESERVED_IDS = (NO_ID, bytes(15) + b"\x01")
 
 CLIENT_INSTANCE_ID = "client_instance_id"
+Attributes = dict[str, str | None]
 ATTRIBUTES = frozenset({
     CLIENT_INSTANCE_ID, "client_id", "client_software_name", "client_software_version", "client_source_address",
     "client_source_port",
@@ -40,35 +52,50 @@ class MatchError(ValueError):
 
 
 class Match:
-    """Which clients a subscription is for: those whose attributes match all of its patterns, whole."""
+    """Which clients a subscription is for: those whose attributes match all of its patterns, each as a whole."""
 
     __slots__ = ("patterns",)
 
     def __init__(self, texts: Sequence[str]) -> None:
-        self.patterns: dict[str, Pattern[str]] = {}
+        self.patterns: dict[str, str] = {}
         for text in texts:
             attribute, pattern = self._parse(text)
             self.patterns[attribute] = pattern
 
     @staticmethod
-    def _parse(text: str) -> tuple[str, Pattern[str]]:
-        import re  # few brokers have a subscription
+    def _parse(text: str) -> tuple[str, str]:
+        from pykafkad.pure.regex.java_syntax import Unsupported, parse
+        from pykafkad.pure.regex.parsing import InvalidPattern
 
         parts = text.split("=")
-        while len(parts) > 1 and not parts[-1]:  # Java's split drops empty ends
+        while len(parts) > 1 and not parts[-1]:  # Java's split() drops empty strings at the end
             parts.pop()
-        try:
+        why = ""
+        if len(parts) == 2 and parts[0].strip() in ATTRIBUTES:
             attribute, pattern = (part.strip() for part in parts)
-            if attribute not in ATTRIBUTES:
-                raise ValueError(attribute)
-            return attribute, re.compile(pattern)
-        except (ValueError, re.error, OverflowError, RecursionError):
-            raise MatchError(f"Illegal client matching pattern: {text}") from None
+            try:
+                parse(pattern)
+            except Unsupported as problem:
+                why = f": {problem}"
+            except InvalidPattern:
+                pass
+            else:
+                return attribute, pattern
+        raise MatchError(f"Illegal client matching pattern: {text}{why}")
 
-    def takes(self, attributes: Mapping[str, str | None]) -> bool:
+    def takes(self, attributes: Attributes) -> Steps[bool]:
+        from pykafkad.pure.regex.automaton import TooMuchWork, for_text
+
         for name, pattern in self.patterns.items():
             value = attributes.get(name)
-            if value is None or pattern.fullmatch(value) is None:
+            if value is None:
+                return False
+            automaton = yield from for_text(pattern)
+            automaton.most_steps = STEPS_MAX
+            try:
+                if not (yield from automaton.matches(value)):
+                    return False
+            except TooMuchWork:
                 return False
         return True
 
@@ -82,8 +109,13 @@ class Subscription:
         self.match = match
 
 
+def refused(instance: Instance, code: int) -> KafkaError:
+    instance.last_error = code
+    return KafkaError(code)
+
+
 class Instance:
-    """A client instance: what it is subscribed to, and when it was heard of last."""
+    """A client instance: its subscriptions, and when it was last heard of."""
 
     __slots__ = (
         "attributes",
@@ -91,6 +123,7 @@ class Instance:
         "expires_ms",
         "interval_ms",
         "is_terminating",
+        "last_error",
         "last_get_ms",
         "last_push_ms",
         "metrics",
@@ -98,7 +131,7 @@ class Instance:
         "version",
     )
 
-    def __init__(self, attributes: Mapping[str, str | None], connection: Hashable) -> None:
+    def __init__(self, attributes: Attributes, connection: Hashable) -> None:
         self.attributes = attributes
         self.connection = connection
         self.metrics: list[str] = []
@@ -106,17 +139,29 @@ class Instance:
         self.subscription_id = 0
         self.version = -1
         self.last_get_ms = self.last_push_ms = 0
+        self.last_error = errors.NONE  # of its last request, of either kind
         self.is_terminating = False
         self.expires_ms = 0
 
 
+class Evaluated:
+    """The subscriptions that a client with these attributes matches, of those that there were at `version`."""
+
+    __slots__ = ("attributes", "subscriptions", "version")
+
+    def __init__(self, attributes: Attributes, subscriptions: list[Subscription], version: int) -> None:
+        self.attributes = attributes
+        self.subscriptions = subscriptions
+        self.version = version
+
+
 class Telemetry:
-    """`checksum` is CRC-32C."""
+    """The state of all clients. `checksum` is CRC-32C."""
 
     def __init__(self, max_bytes: int, checksum: Callable[[bytes], int]) -> None:
         self.max_bytes = max_bytes
         self.subscriptions: dict[str, Subscription] = {}
-        self.instances: dict[bytes, Instance] = {}  # the one heard of longest ago first
+        self.instances: dict[bytes, Instance] = {}  # the one that was silent for longest comes first
         self.pushes = 0
         self.pushed_bytes = 0
         self._of_connection: dict[Hashable, bytes] = {}
@@ -126,34 +171,51 @@ class Telemetry:
     # -- subscriptions
 
     def subscribe(self, name: str, subscription: Subscription | None) -> None:
-        """A subscription is new, other than before, or (None) gone."""
+        """Add or change a subscription, or delete it (None)."""
         if subscription is not None:
             self.subscriptions[name] = subscription
         elif self.subscriptions.pop(name, None) is None:
             return
         self._version += 1
 
-    # -- requests
+    # -- requests; `evaluated` is given if the instance is new, or if the subscriptions have changed since its last
+    # request
+
+    def knows(self, instance_id: bytes, now_ms: int) -> bool:
+        self._forget_silent(now_ms)
+        instance = self.instances.get(instance_id)
+        return instance is not None and instance.version == self._version
+
+    def evaluate(self, instance_id: bytes, attributes: Attributes) -> Steps[Evaluated]:
+        """Match the subscriptions with the attributes that the instance first sent, if it is known."""
+        instance = self.instances.get(instance_id)
+        if instance is not None:
+            attributes = instance.attributes
+        version = self._version
+        taken = []
+        for subscription in list(self.subscriptions.values()):
+            if (yield from subscription.match.takes(attributes)):
+                taken.append(subscription)
+            yield
+        return Evaluated(attributes, taken, version)
 
     def get(
-        self,
-        instance_id: bytes,
-        attributes: Callable[[bytes], Mapping[str, str | None]],
-        connection: Hashable,
-        now_ms: int,
+        self, instance_id: bytes, evaluated: Evaluated | None, connection: Hashable, now_ms: int
     ) -> Instance:
-        """What a client is subscribed to; KafkaError where it asks too soon."""
-        instance = self._instance(instance_id, attributes, connection, now_ms)
+        """The subscriptions of a client; KafkaError if it asks too soon."""
+        instance = self._instance(instance_id, evaluated, connection, now_ms)
         since_ms = now_ms - max(instance.last_get_ms, instance.last_push_ms)
-        if since_ms < instance.interval_ms:
-            raise KafkaError(errors.THROTTLING_QUOTA_EXCEEDED)
-        instance.last_get_ms = now_ms
+        if since_ms >= instance.interval_ms:
+            instance.last_get_ms = now_ms
+        elif instance.last_error not in ASK_AGAIN:
+            raise refused(instance, errors.THROTTLING_QUOTA_EXCEEDED)
+        instance.last_error = errors.NONE
         return instance
 
     def push(
         self,
         instance_id: bytes,
-        attributes: Callable[[bytes], Mapping[str, str | None]],
+        evaluated: Evaluated | None,
         connection: Hashable,
         now_ms: int,
         *,
@@ -162,17 +224,17 @@ class Telemetry:
         compression: int,
         size: int,
     ) -> None:
-        """A client's metrics; KafkaError says why they are not taken."""
+        """Check a push of metrics; raises KafkaError if it is refused."""
         if instance_id in RESERVED_IDS:
             raise KafkaError(errors.INVALID_REQUEST)
-        instance = self._instance(instance_id, attributes, connection, now_ms)
+        instance = self._instance(instance_id, evaluated, connection, now_ms)
         try:
             self._check_push(instance, now_ms, subscription_id, is_terminating, compression, size)
         finally:
             instance.is_terminating = is_terminating
 
     def count(self, size: int) -> None:
-        """Metrics of that size were taken."""
+        """Metrics of this size were accepted."""
         self.pushes += 1
         self.pushed_bytes += size
 
@@ -187,21 +249,21 @@ class Telemetry:
     ) -> None:
         if instance.is_terminating:
             raise KafkaError(errors.INVALID_REQUEST)
-        # A push right after the question may come early: clients vary the first interval.
+        # The first push after a request for subscriptions may come early, since clients vary the first interval.
         after_question = instance.last_get_ms > instance.last_push_ms
         if after_question or now_ms - instance.last_push_ms >= instance.interval_ms:
             instance.last_push_ms = now_ms
         elif not is_terminating:
-            raise KafkaError(errors.THROTTLING_QUOTA_EXCEEDED)
+            raise refused(instance, errors.THROTTLING_QUOTA_EXCEEDED)
         if subscription_id != instance.subscription_id:
-            raise KafkaError(errors.UNKNOWN_SUBSCRIPTION_ID)
+            raise refused(instance, errors.UNKNOWN_SUBSCRIPTION_ID)
         if compression not in KNOWN_COMPRESSIONS:
-            raise KafkaError(errors.UNSUPPORTED_COMPRESSION_TYPE)
+            raise refused(instance, errors.UNSUPPORTED_COMPRESSION_TYPE)
         if size > self.max_bytes:
-            raise KafkaError(errors.TELEMETRY_TOO_LARGE)
+            raise refused(instance, errors.TELEMETRY_TOO_LARGE)
 
     def disconnected(self, connection: Hashable) -> None:
-        """The client is gone, and what was known of it too."""
+        """The client disconnected, so its state is dropped."""
         instance_id = self._of_connection.pop(connection, None)
         if instance_id is not None:
             self.instances.pop(instance_id, None)
@@ -209,37 +271,31 @@ class Telemetry:
     # -- instances
 
     def _instance(
-        self,
-        instance_id: bytes,
-        attributes: Callable[[bytes], Mapping[str, str | None]],
-        connection: Hashable,
-        now_ms: int,
+        self, instance_id: bytes, evaluated: Evaluated | None, connection: Hashable, now_ms: int
     ) -> Instance:
         self._forget_silent(now_ms)
         instance = self.instances.pop(instance_id, None)
-        if instance is None:
-            instance = Instance(attributes(instance_id), connection)
-        if instance.version < self._version:
-            # As new: the client may ask at once for what it is subscribed to now.
-            instance = Instance(instance.attributes, connection)
-            self._evaluate(instance, instance_id)
+        if evaluated is not None and (instance is None or instance.version < evaluated.version):
+            # As for a new instance: the client may ask at once for its subscriptions.
+            instance = Instance(evaluated.attributes, connection)
+            self._subscribe(instance, instance_id, evaluated)
             self._of_connection[connection] = instance_id
+        assert instance is not None
         self.instances[instance_id] = instance
         instance.expires_ms = now_ms + max(SHORTEST_MEMORY_MS, instance.interval_ms * INTERVALS_REMEMBERED)
         if len(self.instances) > INSTANCES_MAX:
             self._forget(next(iter(self.instances)))
         return instance
 
-    def _evaluate(self, instance: Instance, instance_id: bytes) -> None:
+    def _subscribe(self, instance: Instance, instance_id: bytes, evaluated: Evaluated) -> None:
         metrics: list[str] = []
-        for subscription in self.subscriptions.values():
-            if subscription.match.takes(instance.attributes):
-                metrics += subscription.metrics
-                instance.interval_ms = min(instance.interval_ms, subscription.interval_ms)
+        for subscription in evaluated.subscriptions:
+            metrics += subscription.metrics
+            instance.interval_ms = min(instance.interval_ms, subscription.interval_ms)
         instance.metrics = [ALL_METRICS] if ALL_METRICS in metrics else java.set_order(metrics)
         said = f"[{', '.join(instance.metrics)}]{instance.interval_ms}".encode()
         instance.subscription_id = java.as_int(self._checksum(said) ^ java.uuid_hash_code(instance_id))
-        instance.version = self._version
+        instance.version = evaluated.version
 
     def _forget_silent(self, now_ms: int) -> None:
         while self.instances:

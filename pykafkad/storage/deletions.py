@@ -3,28 +3,26 @@
     <topic>-<partition>.<32 hex>-delete             a partition's directory
     <topic>-<partition>/%020d.{log,…}.deleted       a segment's files
 
-What a crash left half deleted goes with the next start (storage/leftovers.py for segments).
+What a crash left half deleted goes with the next start (recovery/leftovers.py for segments). Whatever else lies in a
+directory that is deleted goes with it, links without what they point to; what cannot be removed is told and left.
 """
 
 from __future__ import annotations
 
 import os
 
+from pykafkad.logs import logger
 from pykafkad.storage import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any
-
     from pykafkad.hot.segment import Segment
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.manager import LogManager
 
-    Due = tuple[int, LogDirectory, Callable[[Any], None], Any]  # when (monotonic), where, how, what
+    Due = tuple[int, LogDirectory, list[str]]  # when (monotonic), where, the paths
 
-# The log is renamed first: without it the others belong to nothing, whenever a crash comes.
-OF_SEGMENT = (files.LOG, files.INDEX, files.TIME_INDEX, files.TRANSACTION_INDEX)
+log = logger("storage")
 
 
 class Deletions:
@@ -38,24 +36,20 @@ class Deletions:
         if files.is_marked(name, "future"):
             name = name.rpartition(".")[0]
         target = f"{directory.path}/{files.marked_directory(name, 'delete')}"
-        self._manager.guard(directory, os.rename, path, target)
-        if directory.is_online:
-            self.add(directory, target, delay_ms)
-        else:
-            self._manager.drop_offline()
+        try:
+            os.rename(path, target)
+        except OSError as error:
+            if files.is_of_disk(error):
+                directory.fail(str(error))
+                self._manager.drop_offline()
+            else:
+                log.warn(f"{path} is deleted, and cannot be renamed to {target}: {error.strerror}")
+            return
+        self.add(directory, [target], delay_ms)
 
-    def add(self, directory: LogDirectory, path: str, delay_ms: int) -> None:
-        """A directory that has its new name."""
-        self._later(directory, remove_directory, path, delay_ms)
-
-    def add_files(self, directory: LogDirectory, paths: list[str], delay_ms: int) -> None:
-        """Files that have their new names."""
-        self._later(directory, remove_files, paths, delay_ms)
-
-    def _later(
-        self, directory: LogDirectory, remove: Callable[[Any], None], what: Any, delay_ms: int
-    ) -> None:
-        self._pending.append((self._manager.clock.monotonic_ms() + delay_ms, directory, remove, what))
+    def add(self, directory: LogDirectory, paths: list[str], delay_ms: int) -> None:
+        """Files and directories that have their new names."""
+        self._pending.append((self._manager.clock.monotonic_ms() + delay_ms, directory, paths))
 
     def unlink_due(self) -> None:
         """What had its delay; one thread's work for each log directory."""
@@ -67,18 +61,19 @@ class Deletions:
             return
         self._pending = [each for each in self._pending if each[0] > now_ms]
         for directory in self._manager.online:
-            work = [(remove, what) for _, where, remove, what in due if where is directory]
-            if work:
-                self._manager.in_background(directory, remove_all, work)
+            paths = [path for _, where, some in due if where is directory for path in some]
+            if paths:
+                self._manager.in_background(directory, remove_all, paths)
 
 
 def mark_deleted(directory: str, base_offset: int, *, snapshot: bool) -> list[str]:
-    """Rename a segment's files, and the producers' snapshot at its base: the new names of those that were there."""
+    """Rename a segment's files, and the producers' snapshot at its base: the new names of those that were there. The
+    log is the first: without it the others belong to nothing, whenever a crash comes."""
     renamed = []
-    for suffix in (*OF_SEGMENT, files.SNAPSHOT) if snapshot else OF_SEGMENT:
+    for suffix in (*files.OF_SEGMENT, files.SNAPSHOT) if snapshot else files.OF_SEGMENT:
         path = f"{directory}/{files.offset_name(base_offset, suffix)}"
         try:
-            os.rename(path, path + files.DELETED)
+            files.rename(path, path + files.DELETED)
         except FileNotFoundError:
             continue
         renamed.append(path + files.DELETED)
@@ -93,22 +88,12 @@ def mark_all_deleted(directory: str, segments: list[Segment]) -> list[str]:
     return paths
 
 
-def remove_all(work: list[tuple[Callable[[Any], None], Any]]) -> None:
-    for remove, what in work:
-        remove(what)
-
-
-def remove_files(paths: list[str]) -> None:
-    """The directory may have gone before, or been renamed with the files in it."""
+def remove_all(paths: list[str]) -> None:
+    """They may have gone before, or been renamed with the directory they were in."""
     for path in paths:
-        files.remove_if_there(path)
-
-
-def remove_directory(path: str) -> None:
-    try:
-        names = os.listdir(path)
-    except FileNotFoundError:
-        return
-    for name in names:
-        files.remove_if_there(f"{path}/{name}")
-    os.rmdir(path)
+        try:
+            files.remove(path)
+        except (OSError, RecursionError) as error:
+            if isinstance(error, OSError) and files.is_of_disk(error):
+                raise
+            log.warn(f"{path} is deleted, and cannot be removed before the next start: {error}")

@@ -15,14 +15,14 @@ from pykafkad import uuids
 from pykafkad.errors import StartupError
 from pykafkad.logs import logger
 from pykafkad.properties import parse
-from pykafkad.storage import checkpoints, files
+from pykafkad.storage import files
+from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.files import StorageError
+from pykafkad.storage.syncs import Syncs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from pykafkad.storage.partition import Partition
 
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -35,20 +35,8 @@ _locked_here: set[str] = set()
 log = logger("storage")
 
 
-def no_flush(partition: Partition, start: int, end: int) -> None:
-    """A directory without a manager (tools, tests) flushes when it is told to, not by itself."""
-
-
-def flush_now(partition: Partition) -> int:
-    """Nor has it threads: what flush.messages wants on the disk is there when this returns."""
-    partition.flush()
-    return partition.flushed_offset
-
-
-def unlink_now(directory: LogDirectory, paths: list[str], delay_ms: int) -> None:
-    """Nor does it keep deleted files for a while."""
-    for path in paths:
-        files.remove_if_there(path)
+def nobody() -> None:
+    """Whom a directory tells that it failed when it is nobody's."""
 
 
 class LogDirectory:
@@ -57,19 +45,16 @@ class LogDirectory:
         "broker_epoch",
         "cluster_id",
         "directory_id",
-        "dirty",
         "failure",
-        "flush_due",
-        "flush_soon",
         "node_id",
         "on_fail",
+        "partition_count",
         "path",
-        "unlink_soon",
-        "verify_transactions",
+        "syncs",
         "was_clean",
     )
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, on_fail: Callable[[], None] = nobody) -> None:
         self.path = path
         self.directory_id = uuids.ZERO
         self.cluster_id: str | None = None
@@ -77,12 +62,9 @@ class LogDirectory:
         self.was_clean = False
         self.broker_epoch = -1  # the one before the last clean stop
         self.failure: str | None = None
-        self.dirty: list[Partition] = []  # partitions with queued appends; the manager gives all its own
-        self.flush_soon: Callable[[Partition, int, int], None] = no_flush
-        self.flush_due: Callable[[Partition], int] = flush_now  # gives what is on the disk; more may follow
-        self.unlink_soon: Callable[[LogDirectory, list[str], int], None] = unlink_now
-        self.on_fail: Callable[[], None] = lambda: None
-        self.verify_transactions = True
+        self.on_fail = on_fail
+        self.partition_count = 0  # that are served from here; the manager's
+        self.syncs = Syncs()
         self._lock_fd = -1
 
     @property
@@ -176,7 +158,7 @@ class LogDirectory:
 
     def take_clean_marker(self) -> None:
         """From now on a stop that does not end is no clean one."""
-        files.remove_if_there(f"{self.path}/{CLEAN_SHUTDOWN}")
+        files.remove(f"{self.path}/{CLEAN_SHUTDOWN}")
 
     def holds_logs(self) -> bool:
         """Whether there are partitions in it: then it was in use, and had an identity."""
@@ -203,7 +185,7 @@ class LogDirectory:
         if self._lock_fd < 0:
             return
         if self.is_online:
-            files.remove_if_there(f"{self.path}/{LOCK}")
+            files.remove(f"{self.path}/{LOCK}")
         os.close(self._lock_fd)
         self._lock_fd = -1
         _locked_here.discard(os.path.realpath(self.path))

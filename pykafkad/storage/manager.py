@@ -15,45 +15,51 @@ import os
 from pykafkad import uuids
 from pykafkad.errors import StartupError
 from pykafkad.logs import logger
-from pykafkad.storage import checkpoints, files, loading
-from pykafkad.storage.checkpointing import Checkpointing
-from pykafkad.storage.compaction import Compaction
+from pykafkad.storage import files
+from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.checkpoints.checkpointing import Checkpointing
+from pykafkad.storage.cleaning.compaction import Compaction
 from pykafkad.storage.deletions import Deletions
 from pykafkad.storage.directories import LogDirectory, settle_identity
-from pykafkad.storage.files import StorageError
+from pykafkad.storage.files import StorageError, TopicPartition
 from pykafkad.storage.flushing import Flushing
-from pykafkad.storage.moves import Moves
-from pykafkad.storage.partition import Partition
-from pykafkad.storage.settings import LogSettings
+from pykafkad.storage.log.context import LogContext
+from pykafkad.storage.log.log import Log
+from pykafkad.storage.log.settings import LogSettings
+from pykafkad.storage.moves.moves import Moves
+from pykafkad.storage.recovery import loading
+from pykafkad.storage.recovery.unmarking import Unmarking
+from pykafkad.workers import submit_inline
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
-    from typing import Any
+    from typing import Any, Protocol
 
     from pykafkad.clock import Clock
+    from pykafkad.periodic import Jobs
+    from pykafkad.storage.log.context import Done, LogListener, Step
+    from pykafkad.storage.log.settings import TopicConfig
+    from pykafkad.storage.log.truncations import Truncations
+    from pykafkad.storage.recovery.scrubber import Scrubber
     from pykafkad.storage.retention import Retention
-    from pykafkad.storage.scrubber import Scrubber
-    from pykafkad.storage.settings import TopicConfig
 
     Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
 
-TopicPartition = tuple[str, int]
+    class LogObserver(Protocol):
+        """Who has a replica for each log: told which logs there are."""
+
+        def listener_of(self, log: Log) -> LogListener: ...
+        def added(self, log: Log) -> None: ...
+        def removed(self, log: Log) -> None: ...
+
 
 TIDY_INTERVAL_MS = SCRUB_INTERVAL_MS = 1_000
-SAVED_A_TURN = 20
-LONGEST_INTERVAL_MS = 366 * 86_400_000  # beyond it an interval means never, as Kafka's 2^63-1 does
+SAVING_US = 2_000  # of a turn, for the small files of new partitions
+SAVE_MORE_MS = 100  # later, while there are more: who creates thousands waits for none of it
+AGAIN_MS = 100  # before what found no descriptor is written again
 
 log = logger("storage")
-
-
-def submit_inline(work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-    """No threads: the work is done before this returns."""
-    try:
-        result: Any = work()
-    except Exception as error:
-        result = error
-    done(result)
 
 
 def at_once(delay_ms: int, action: Callable[[], Any]) -> None:
@@ -61,37 +67,71 @@ def at_once(delay_ms: int, action: Callable[[], Any]) -> None:
     action()
 
 
-def nobody(partition: Partition) -> None:
-    """Nobody waits for partitions to advance."""
+def ignore(action: Callable[[], None]) -> None:
+    """No loop: there is no end of a turn to come."""
+
+
+def nothing() -> None:
+    """What a timer does that only brings about a pass of the loop."""
+
+
+def untold(directory: LogDirectory) -> None:
+    """Nobody wants to know which directories fail."""
 
 
 class LogManager:
-    partition_class = Partition
+    log_class = Log
 
-    def __init__(self, config: Any, clock: Clock, submit: Submit | None = None) -> None:
+    def __init__(
+        self,
+        config: Any,
+        clock: Clock,
+        submit: Submit | None = None,
+        *,
+        replicas: LogObserver,
+        call_later: Callable[[int, Callable[[], Any]], Any] = at_once,
+        call_soon: Callable[[Callable[[], None]], Any] = ignore,
+        on_directory_failed: Callable[[LogDirectory], None] = untold,
+        on_all_failed: Callable[[], None] = nothing,
+    ) -> None:
         self.config = config
         self.clock = clock
         self.submit: Submit = submit or submit_inline
         self.has_threads = submit is not None
-        self.call_later: Callable[[int, Callable[[], Any]], Any] = at_once
-        self.on_advance: Callable[[Partition], None] = nobody
-        self.on_directory_failed: Callable[[LogDirectory], None] = lambda directory: None
-        self.on_all_failed: Callable[[], None] = lambda: None
-        self.soon: Callable[[Callable[[], None]], Any] = lambda action: None  # after this turn of the loop
+        self.call_later = call_later
+        self.on_directory_failed = on_directory_failed
+        self.on_all_failed = on_all_failed
+        self._call_soon = call_soon
+        self._replicas = replicas
         self._serving: list[LogDirectory] = []  # those that are not known to have failed
-        self.dirty: list[Partition] = []
-        self.partitions: dict[TopicPartition, Partition] = {}
+        self.dirty: list[Log] = []
+        self.partitions: dict[TopicPartition, Log] = {}
         self.directories: list[LogDirectory] = []
         self.cluster_id = ""
         self.node_id: int = config["node.id"]
         self.loaded = False
         self._settings: dict[str, LogSettings] = {}
-        self._unsaved: list[Partition] = []  # new ones without partition.metadata
+        self.unusable: dict[
+            TopicPartition, bytes
+        ] = {}  # topic ids of partitions that are there, and not served
+        self._counts: dict[str, int] = {}  # of each topic's partitions
+        self._unsaved: dict[Log, None] = {}  # new ones without partition.metadata, in their order
         self.checkpointing = Checkpointing(self)
         self.flushing = Flushing(self)
         self.moves = Moves(self)  # partitions on their way to another directory
         self.deletions = Deletions(self)
+        self.context = LogContext(
+            replicas.listener_of,
+            dirty=self.dirty,
+            flush_due=self.flushing.due,
+            flush_soon=self.flushing.soon,
+            unlink_soon=self.deletions.add,
+            cut=self._cut,
+            verify_transactions=config["transaction.partition.verification.enable"],
+        )
         self.compaction = Compaction(self)
+        self._truncations: Truncations | None = None
+        self._unmarking = Unmarking(in_threads=self.has_threads)
         self._retention: Retention | None = None
         self._scrubber: Scrubber | None = None
         self._open_directories()
@@ -109,14 +149,7 @@ class LogManager:
             if real in known:
                 raise StartupError(f"Duplicate log directory found: {path}")
             known.add(real)
-            directory = LogDirectory(os.path.abspath(path))
-            directory.dirty = self.dirty
-            directory.flush_due = self.flushing.due
-            directory.flush_soon = self.flushing.soon
-            directory.unlink_soon = self.deletions.add_files
-            directory.on_fail = self._failed
-            directory.verify_transactions = self.config["transaction.partition.verification.enable"]
-            self.directories.append(directory)
+            self.directories.append(LogDirectory(os.path.abspath(path), self._failed))
         try:
             for directory in self.directories:
                 self.guard(directory, directory.lock)
@@ -158,7 +191,10 @@ class LogManager:
         try:
             return step(*arguments)
         except OSError as error:
-            directory.fail(str(error))
+            if files.is_shortage(error):
+                log.warn(f"left for later: {error}")
+            else:
+                directory.fail(str(error))
             return None
 
     def open_all(
@@ -175,11 +211,11 @@ class LogManager:
         if not self.online:
             raise self._none_left()
         self._serving = self.online
-        self.partitions = {key: each for key, each in self.partitions.items() if each.log_directory.is_online}
+        for partition in self:
+            if not partition.log_directory.is_online:
+                self._take(partition.topic, partition.index)
         self.loaded = True
-        for directory in self.online:
-            # The clean-shutdown marker is gone, and must not come back with a power cut.
-            self.in_background(directory, files.fsync_path, directory.path)
+        self._unmarking.begin(self.online)
         return missing
 
     def settings(self, topic: str, config: TopicConfig) -> LogSettings:
@@ -201,21 +237,37 @@ class LogManager:
 
     def reconfigure(self) -> None:
         """The broker's config changed: what is not asked for each time is asked for now."""
-        verify: bool = self.config["transaction.partition.verification.enable"]
-        for directory in self.directories:
-            directory.verify_transactions = verify
-        for partition in self.partitions.values():
-            partition.verify_transactions = verify
+        self.context.verify_transactions = self.config["transaction.partition.verification.enable"]
         self.compaction.reconfigure()
 
     # -- partitions ------------------------------------------------------------------------------------------
 
-    def get(self, topic: str, index: int) -> Partition | None:
+    def get(self, topic: str, index: int) -> Log | None:
         """The partition; None when there is none, or when its log directory is offline."""
         return self.partitions.get((topic, index))
 
-    def __iter__(self) -> Iterator[Partition]:
+    def __iter__(self) -> Iterator[Log]:
         return iter(list(self.partitions.values()))
+
+    def add(self, partition: Log) -> None:
+        """It is served from now on."""
+        self.partitions[partition.topic, partition.index] = partition
+        self._counts[partition.topic] = self._counts.get(partition.topic, 0) + 1
+        partition.log_directory.partition_count += 1
+        self._replicas.added(partition)
+
+    def _take(self, topic: str, index: int) -> Log:
+        """It is not served any more; who waits for it is told."""
+        partition = self.partitions.pop((topic, index))
+        self._unsaved.pop(partition, None)
+        partition.log_directory.partition_count -= 1
+        self._counts[topic] -= 1
+        if not self._counts[topic]:
+            del self._counts[topic]
+            self._settings.pop(topic, None)
+        self._replicas.removed(partition)
+        partition.leave()
+        return partition
 
     def placed(self) -> Iterator[tuple[TopicPartition, bytes]]:
         """Each partition with the id of its directory."""
@@ -226,11 +278,7 @@ class LogManager:
         candidates = self._usable()
         if len(candidates) < 2:
             return [candidates[0].directory_id if candidates else uuids.ZERO] * count
-        loads = {directory.directory_id: 0 for directory in candidates}
-        for partition in self.partitions.values():
-            directory_id = partition.log_directory.directory_id
-            if directory_id in loads:
-                loads[directory_id] += 1
+        loads = {directory.directory_id: directory.partition_count for directory in candidates}
         chosen = []
         for _ in range(count):
             directory_id = min(loads, key=loads.__getitem__)
@@ -253,31 +301,34 @@ class LogManager:
         config: TopicConfig,
         leader_epoch: int,
         directory_id: bytes = uuids.ZERO,
-    ) -> Partition:
+    ) -> Log:
         """A new empty partition (or the one that is there), led at that epoch. OSError when the disk
         fails."""
         partition = self.partitions.get((topic, index))
         if partition is None:
             partition = self._create(topic, index, topic_id, config, directory_id)
-            self.partitions[topic, index] = partition
-        partition.become_leader(leader_epoch)
+            self.add(partition)
+        partition.listener.lead(leader_epoch)
         return partition
 
     def _create(
         self, topic: str, index: int, topic_id: bytes, config: TopicConfig, directory_id: bytes
-    ) -> Partition:
+    ) -> Log:
         if directory_id == uuids.ZERO:
             directory_id = self.place(1)[0]
         directory = next((each for each in self.online if each.directory_id == directory_id), None)
         if directory is None:
             raise StorageOffline(f"the log directory of {topic}-{index} is offline")
-        partition = self.partition_class(topic, index, topic_id, directory, self.settings(topic, config))
+        if self.unusable.get((topic, index)) == topic_id:
+            raise StorageOffline(f"the log of {topic}-{index} could not be loaded")
+        settings = self.settings(topic, config)
+        partition = self.log_class(topic, index, topic_id, directory, settings, self.context)
         try:
-            os.mkdir(partition.directory)
+            make_directory(partition.directory)
             partition.add_segment(0, self.clock.now_ms())
-            self._unsaved.append(partition)
-        except FileExistsError:
-            raise
+            if not self._unsaved:
+                self._call_soon(self.save_new)
+            self._unsaved[partition] = None
         except OSError as error:
             directory.fail(f"{partition.name} cannot be created: {error}")
             self.drop_offline()
@@ -285,29 +336,31 @@ class LogManager:
         return partition
 
     def delete(self, topic: str, index: int) -> None:
-        """The partition is gone at once, its files are after file.delete.delay.ms: who reads them may end."""
-        partition = self.partitions.pop((topic, index))
-        if not any(key[0] == topic for key in self.partitions):
-            self._settings.pop(topic, None)
-        self.on_advance(partition)
-        partition.discard()
+        """The partition is gone at once, its files are after file.delete.delay.ms: who reads them may end. What it
+        takes does not depend on how many others there are: topics are deleted by the thousand."""
+        partition = self._take(topic, index)
+        partition.discard()  # and so it is no more among those that have to be committed
         partition.high_watermark = partition.log_end_offset  # nobody waits for a flush any more
-        if partition in self.dirty:
-            self.dirty.remove(partition)
         self.moves.cancel(topic, index, "it is deleted")
         self.compaction.forget(partition)
+        self.checkpointing.forget(partition)
         partition.close(clean=False)
         delay_ms = partition.settings.file_delete_delay_ms
         self.deletions.rename(partition.log_directory, partition.directory, delay_ms)
 
     # -- the end of a pass -----------------------------------------------------------------------------------
 
-    def commit(self) -> list[tuple[Partition, StorageError]]:
+    def commit(self) -> list[tuple[Log, StorageError]]:
         """Write what the pass queued; the partitions that failed, with nothing of theirs acknowledged."""
-        failures: list[tuple[Partition, StorageError]] = []
+        if self._unmarking.under_way:
+            self._unmarking.wait()
+        failures: list[tuple[Log, StorageError]] = []
+        again: list[Log] = []
         dirty = self.dirty
         for partition in dirty:
             directory = partition.log_directory
+            if not partition.is_dirty:
+                continue  # it was deleted
             if directory.failure is not None:
                 partition.discard()
                 failures.append((partition, StorageError(f"{directory.path}: {directory.failure}")))
@@ -316,9 +369,11 @@ class LogManager:
                 partition.commit()
             except StorageError as error:
                 failures.append((partition, error))
-                continue
-            self.on_advance(partition)
-        dirty.clear()
+                if isinstance(error, files.NoDescriptors):
+                    again.append(partition)
+        dirty[:] = again
+        if again:
+            self.call_later(AGAIN_MS, nothing)  # a pass of the loop, which commits
         if failures:
             self.drop_offline()
         return failures
@@ -326,21 +381,22 @@ class LogManager:
     def drop_offline(self) -> None:
         """Partitions of failed directories are not served; who waits for them is told."""
         failed = [directory for directory in self._serving if not directory.is_online]
+        if not failed:
+            return
         self._serving = self.online
-        for key, partition in list(self.partitions.items()):
+        for partition in self:
             if not partition.log_directory.is_online:
-                del self.partitions[key]
+                self._take(partition.topic, partition.index)
                 self.compaction.abort(partition)
-                self.on_advance(partition)
         self.moves.drop_offline()
         for directory in failed:
             self.on_directory_failed(directory)
-        if failed and not self._serving:
+        if not self._serving:
             self.on_all_failed()
 
     def _failed(self) -> None:
         """A directory did, whoever noticed: its partitions are dropped before long."""
-        self.soon(self.drop_offline)
+        self._call_soon(self.drop_offline)
 
     # -- periodic and background work ------------------------------------------------------------------------
 
@@ -357,26 +413,23 @@ class LogManager:
         self.retention.check()
 
     @property
-    def jobs(self) -> list[tuple[int, Callable[[], None]]]:
-        """(interval in ms, what to do): for the loop's timers."""
+    def jobs(self) -> Jobs:
+        """What is done again and again."""
         config = self.config
-        jobs: list[tuple[int, Callable[[], None]]] = [
+        return [
             (config["replica.high.watermark.checkpoint.interval.ms"], self.checkpoint_high_watermarks),
             (config["log.flush.offset.checkpoint.interval.ms"], self.checkpoint_recovery_points),
             (config["log.flush.start.offset.checkpoint.interval.ms"], self.checkpoint_log_starts),
             (config["producer.id.expiration.check.interval.ms"], self.expire_producers),
             (config["log.flush.scheduler.interval.ms"], self.flushing.aged),
             (TIDY_INTERVAL_MS, self.deletions.unlink_due),
-            (TIDY_INTERVAL_MS, self.save_new),
             (SCRUB_INTERVAL_MS, self.scrub),
         ]
-        return [(interval_ms, job) for interval_ms, job in jobs if interval_ms <= LONGEST_INTERVAL_MS]
 
     @property
-    def later_jobs(self) -> list[tuple[int, Callable[[], None]]]:
+    def later_jobs(self) -> Jobs:
         """The same, for the first time after log.initial.task.delay.ms."""
-        interval_ms: int = self.config["log.retention.check.interval.ms"]
-        return [(interval_ms, self.check_retention)] if interval_ms <= LONGEST_INTERVAL_MS else []
+        return [(self.config["log.retention.check.interval.ms"], self.check_retention)]
 
     def in_background(self, directory: LogDirectory, work: Callable[..., None], *arguments: Any) -> None:
         self.submit(lambda: work(*arguments), lambda result: self.background_done(directory, result))
@@ -391,17 +444,28 @@ class LogManager:
         self.checkpointing.write(checkpoints.LOG_STARTS)
 
     def background_done(self, directory: LogDirectory, result: Any) -> None:
-        if isinstance(result, OSError):
+        if files.is_failure(result):
             directory.fail(str(result))
             self.drop_offline()
+        elif isinstance(result, OSError):
+            log.warn(f"left for later: {result}")
         elif isinstance(result, BaseException):
             raise result
+
+    def _cut(
+        self, partition: Log, step: Step, offset: int, is_wanted: Callable[[], bool], done: Done
+    ) -> None:
+        if self._truncations is None:  # most brokers have no follower
+            from pykafkad.storage.log.truncations import Truncations
+
+            self._truncations = Truncations(self)
+        self._truncations.cut(partition, step, offset, is_wanted, done)
 
     @property
     def scrubber(self) -> Scrubber:
         """Made when it is wanted: most brokers have none."""
         if self._scrubber is None:
-            from pykafkad.storage.scrubber import Scrubber
+            from pykafkad.storage.recovery.scrubber import Scrubber
 
             self._scrubber = Scrubber(self)
         return self._scrubber
@@ -410,26 +474,38 @@ class LogManager:
         if self._scrubber is not None or self.config["pykafkad.scrub.max.bytes.per.second"]:
             self.scrubber.turn()
 
+    def each(self, action: Callable[[Log], object]) -> None:
+        """Of a job that looks at all partitions: a mistake with one of them is not the others'."""
+        for partition in self:
+            try:
+                action(partition)
+            except Exception as error:
+                log.exception(partition.name, error)
+
     def expire_producers(self) -> None:
-        now_ms = self.clock.now_ms()
-        for partition in self.partitions.values():
-            partition.producers.remove_expired(now_ms, self.config["producer.id.expiration.ms"])
+        now_ms, expiration_ms = self.clock.now_ms(), self.config["producer.id.expiration.ms"]
+        self.each(lambda partition: partition.producers.remove_expired(now_ms, expiration_ms))
 
     def save_new(self) -> None:
-        """partition.metadata and the like of new partitions that nobody wrote to yet: a few at a time."""
-        some, self._unsaved = self._unsaved[:SAVED_A_TURN], self._unsaved[SAVED_A_TURN:]
-        for partition in some:
-            if self.partitions.get((partition.topic, partition.index)) is partition:
+        """partition.metadata and the like of new partitions, as soon as they are answered for: a Kafka that is given the
+        directory takes one without for a stray."""
+        end_us = self.clock.monotonic_us() + SAVING_US
+        try:
+            while self._unsaved and self.clock.monotonic_us() < end_us:
+                partition = next(iter(self._unsaved))
+                del self._unsaved[partition]
                 self.guard(partition.log_directory, partition.save_files)
+        finally:  # one partition's mishap is not the next one's
+            if self._unsaved:
+                self.call_later(SAVE_MORE_MS, self.save_new)
 
     # -- stop ------------------------------------------------------------------------------------------------
 
     def release_files(self) -> None:
-        """Too many are open: those that nobody is using now are opened again when somebody does."""
+        """Too many are open: they are opened again when somebody uses them, as those are that have batches queued."""
         for partition in self.partitions.values():
             for segment in partition.segments:
-                if not segment.queued_batches:
-                    segment.release()
+                segment.release()
 
     def close(self, clean: bool = True, broker_epoch: int = -1) -> None:
         """Flush, checkpoint, mark as clean, unlock. With clean=False only let go of the files."""
@@ -456,6 +532,14 @@ class LogManager:
     def _unlock(self) -> None:
         for directory in self.directories:
             directory.unlock()
+
+
+def make_directory(path: str) -> None:
+    try:
+        os.mkdir(path)
+    except FileExistsError:  # whatever it is, it is no partition of this broker
+        files.set_aside(path)
+        os.mkdir(path)
 
 
 class StorageOffline(OSError):

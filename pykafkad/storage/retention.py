@@ -6,7 +6,7 @@ configuration it has then. From the oldest segment on, as long as the rule holds
 the high watermark; an active segment with records is replaced by an empty one when it is due itself. A segment is
 as old as its largest timestamp, or as its file where no record has one.
 
-Invariants: a partition that a cleaner works on (`is_busy`) is left alone and looked at next time; the log always
+Invariants: a partition that a cleaner works on is left alone and looked at next time; the log always
 has a segment and starts no later than its high watermark.
 """
 
@@ -16,15 +16,15 @@ from bisect import bisect_right
 from collections import deque
 
 from pykafkad.logs import logger
-from pykafkad.storage import lookups
+from pykafkad.storage.log import lookups
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from pykafkad.hot.segment import Segment
+    from pykafkad.storage.log.log import Log
     from pykafkad.storage.manager import LogManager
-    from pykafkad.storage.partition import Partition
 
 # How much is done before the loop serves others, in units of some 20 us: the first look at a partition. A deleted
 # segment is five renames; a new active one is three new files and two that are cut.
@@ -41,16 +41,15 @@ log = logger("storage")
 class Retention:
     def __init__(self, manager: LogManager) -> None:
         self._manager = manager
-        self._queue: deque[Partition] = deque()  # in the round that is under way
-        self._queued: set[Partition] = set()  # the same
+        self._queue: deque[Log] = deque()  # in the round that is under way
+        self._queued: set[Log] = set()  # the same
         self._warned: set[tuple[str, int]] = set()  # segments with timestamps in the future, as told
-        self.is_busy: Callable[[Partition], bool] = lambda partition: False
 
     def check(self) -> None:
         """Look at all partitions."""
         self.look_at(self._manager)
 
-    def look_at(self, partitions: Iterable[Partition]) -> None:
+    def look_at(self, partitions: Iterable[Log]) -> None:
         """These too, in the round that is under way, or in a new one."""
         under_way = bool(self._queue)
         for partition in partitions:
@@ -85,12 +84,14 @@ class Retention:
             self._queue.append(partition)
         return 1 + SEGMENT_WORK * deleted + (ROLL_WORK if deleted and partition.size == 0 else 0)
 
-    def _may_look_at(self, partition: Partition) -> bool:
+    def _may_look_at(self, partition: Log) -> bool:
         """Is it still there, on a directory that works, with nobody rewriting its segments?"""
+        if partition.settings.compacts and not self._manager.config["log.cleaner.enable"]:
+            return False  # only a cleaner deletes from such a log, in Kafka, whatever else its policy says
         known = self._manager.get(partition.topic, partition.index)
-        return known is partition and partition.log_directory.is_online and not self.is_busy(partition)
+        return known is partition and partition.is_online and not self._manager.compaction.is_busy(partition)
 
-    def apply(self, partition: Partition, now_ms: int) -> int:
+    def apply(self, partition: Log, now_ms: int) -> int:
         """Delete what the rules say, at most SEGMENTS_AT_ONCE; how many. OSError when the disk fails."""
         settings = partition.settings
         deleted = self._retire(partition, below_log_start(partition), now_ms, "it lies below the log's start")
@@ -106,7 +107,7 @@ class Retention:
             self._warn_of_future(partition, now_ms)
         return deleted
 
-    def _retire(self, partition: Partition, count: int, now_ms: int, why: str) -> int:
+    def _retire(self, partition: Log, count: int, now_ms: int, why: str) -> int:
         count = min(count, SEGMENTS_AT_ONCE)
         if count:
             going = partition.segments[:count]
@@ -116,7 +117,7 @@ class Retention:
             log.info(f"{partition.name}: the log starts at {partition.log_start_offset}")
         return count
 
-    def _warn_of_future(self, partition: Partition, now_ms: int) -> None:
+    def _warn_of_future(self, partition: Log, now_ms: int) -> None:
         """Once a segment: nothing behind it goes until that time has come."""
         oldest = partition.segments[0]
         key = partition.name, oldest.base_offset
@@ -127,12 +128,12 @@ class Retention:
             log.warn(f"{partition.name}: {described(oldest)} has timestamps in the future and cannot expire")
 
 
-def below_log_start(partition: Partition) -> int:
+def below_log_start(partition: Log) -> int:
     """How many segments have nothing that may still be read; never the last one."""
     return max(0, bisect_right(partition.bases, partition.log_start_offset) - 1)
 
 
-def beyond_size(partition: Partition, retention_bytes: int) -> int:
+def beyond_size(partition: Log, retention_bytes: int) -> int:
     """How many can go so that what is left is not smaller than retention.bytes."""
     over = partition.size - retention_bytes
     if retention_bytes < 0 or over < 0:
@@ -146,7 +147,7 @@ def beyond_size(partition: Partition, retention_bytes: int) -> int:
     return count
 
 
-def beyond_age(partition: Partition, retention_ms: int, now_ms: int) -> int:
+def beyond_age(partition: Log, retention_ms: int, now_ms: int) -> int:
     """How many are so old that no record in them is to be kept."""
     if retention_ms < 0:
         return 0
@@ -158,7 +159,7 @@ def beyond_age(partition: Partition, retention_ms: int, now_ms: int) -> int:
     return count
 
 
-def may_go(partition: Partition, slot: int) -> bool:
+def may_go(partition: Log, slot: int) -> bool:
     """Wholly below the high watermark; and of the last one there must be something that can go."""
     if slot + 1 < len(partition.bases):
         return partition.high_watermark >= partition.bases[slot + 1]

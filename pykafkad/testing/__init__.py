@@ -1,7 +1,7 @@
-"""What users' tests use: a broker in a process of its own, and the pytest fixture `kafka`.
+"""For users' tests: a broker in a process of its own, and the pytest fixture `kafka`.
 
-Names are looked up on first use, because the pytest plugin is imported by every test run of an environment
-that has pykafkad in it.
+Names are looked up on first use, because the pytest plugin is imported by every test run of an environment that has
+pykafkad in it.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""A broker for tests: a process of its own on a free port, with a directory of its own, gone at the end.
+"""A broker for tests: a process of its own on a free port, with a directory of its own, removed at the end.
 
     with Broker(topics={"orders": 3}) as kafka:
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
-Owns the child process, its directory (data and log) and the promise that neither outlives the test run.
-It works without pytest; testing.plugin makes a fixture of it.
+Owns the child process and its directory (data and log), and makes sure that neither outlives the test run. It works
+without pytest; testing.plugin makes a fixture of it.
 """
 
 from __future__ import annotations
@@ -36,16 +36,15 @@ _running: weakref.WeakSet[Broker] = weakref.WeakSet()
 
 
 class BrokerError(RuntimeError):
-    """The broker did not start, stopped too early, or refused what the test kit asked it for."""
+    """The broker did not start, stopped too early, or refused a request of the test kit."""
 
 
 class Broker:
     """A running broker. Topics are created on start: names, or names with their partition counts.
 
-    `config` are broker configs (server.properties keys). `data` is a directory to keep; without it the data
-    is in a temporary one, which survives kill() and restart() but not close(). KAFKA_ variables of the
-    environment do not reach the broker, so that a test means the same everywhere. Without a port it takes
-    a free one and keeps it over restarts.
+    `config` are broker configs (server.properties keys). `data` is a directory to keep; without it the data is in a
+    temporary one, which survives kill() and restart() but not close(). KAFKA_ variables of the environment do not reach
+    the broker, so that a test means the same everywhere. Without a port it takes a free one and keeps it over restarts.
     """
 
     def __init__(
@@ -107,7 +106,7 @@ class Broker:
         return self._process.pid
 
     def start(self) -> None:
-        """Start the process, wait for its ready line, create the topics that are not there yet."""
+        """Start the process, wait for its ready line, and create the topics that do not exist yet."""
         if self.running:
             raise BrokerError("the broker is running")
         if self.port:
@@ -118,7 +117,7 @@ class Broker:
             self._create_topics(self.topics, existing=True)
 
     def _start_somewhere(self) -> None:
-        """On a port of ours to choose; another process may take it just before the broker does."""
+        """Start on a port that we choose; another process may take it just before the broker does."""
         for left in reversed(range(PORTS_TRIED)):
             self.port = lasting_port(self.host)
             try:
@@ -136,7 +135,7 @@ class Broker:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")},
-                start_new_session=True,  # a Ctrl-C on the terminal is the test run's business
+                start_new_session=True,  # Ctrl-C on the terminal is for the test run, not for the broker
             )
         self.host, self.port = self._wait_until_ready()
 
@@ -173,7 +172,7 @@ class Broker:
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None
     ) -> None:
-        """Create one topic; BrokerError with the broker's words if it refuses."""
+        """Create one topic; BrokerError with the broker's message if it refuses."""
         self._create_topics({name: partitions}, config)
 
     def _create_topics(
@@ -222,7 +221,7 @@ class Broker:
         return code
 
     def kill(self) -> None:
-        """As if the power failed for this process: SIGKILL, nothing is finished."""
+        """End the process at once (SIGKILL), as in a crash: nothing is flushed or finished."""
         if self._process is not None:
             if self.running:
                 self._process.send_signal(signal.SIGKILL)

@@ -1,7 +1,7 @@
-"""A client of a few lines: one request, one answer, over one blocking socket.
+"""A small client: one request, one answer, over one blocking socket.
 
-Owns nothing but the socket and the correlation ids. It is what the test kit asks a broker with, so that
-users need no client library for topics to be there.
+Owns nothing but the socket and the correlation ids. The test kit creates topics with it, so that users need no client
+library for that.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Client:
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def call(self, request: Any, version: int) -> Any:
-        """Ask, and wait for the answer; ConnectionError if the broker hangs up instead."""
+        """Send a request and wait for its answer; ConnectionError if the broker closes the connection instead."""
         self._correlation_id += 1
         frame = wire.request(request, version, self._correlation_id, self.client_id)
         self._socket.sendall(frame if isinstance(frame, bytes) else b"".join(frame))  # type: ignore[arg-type]
@@ -38,7 +38,7 @@ class Client:
             raise ConnectionError(f"the answer to {correlation_id} came for request {self._correlation_id}")
         name = type(request).__name__.replace("Request", "Response")
         response: Any = getattr(messages, name)
-        # a flexible header ends in its tags, of which brokers send none; that of ApiVersions never is
+        # a flexible header ends with tagged fields, of which brokers send none; that of ApiVersions is never flexible
         tags = version >= response.flexible_since and request.api_key != API_VERSIONS
         return response.decode(answer, version, 5 if tags else 4)
 

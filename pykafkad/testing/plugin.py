@@ -1,8 +1,7 @@
 """The pytest plugin: the fixture `kafka`, a broker for the whole test run.
 
-Owns the fixture and that a failed test which used it shows the end of the broker's log. Nothing of the
-broker is imported before a test asks for one, so installing pykafkad costs other test runs next to
-nothing.
+Owns the fixture, and adds the end of the broker's log to the report of a failed test that used it. Nothing of the
+broker is imported before a test asks for one, so installing pykafkad costs other test runs next to nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session")
 def kafka() -> Iterator[Broker]:
-    """A running broker; `kafka.bootstrap_servers` is what clients want to know."""
+    """A running broker, at `kafka.bootstrap_servers`."""
     from pykafkad.testing.broker import Broker
 
     with Broker() as broker:

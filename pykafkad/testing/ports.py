@@ -1,7 +1,8 @@
-"""A port that a broker can come back to.
+"""A port that a broker can use again after a restart.
 
-The ports that a system gives to clients are no good for that: while the broker is away, a client that tries to connect
-to it can be given the very port as its own, and then it talks to itself and the broker cannot have it back.
+The ports that a system gives to outgoing connections are not suited for that: while the broker is down, a client that
+tries to connect to it may be given that very port as its own. Then it is connected to itself, and the broker cannot
+bind the port.
 """
 
 from __future__ import annotations
@@ -11,12 +12,12 @@ import socket
 
 CLIENT_PORTS = "/proc/sys/net/ipv4/ip_local_port_range"
 USUAL_FIRST_CLIENT_PORT = 32768
-FIRST_PORT = 10_000  # below are those that other programs are known by
+FIRST_PORT = 10_000  # well-known ports of other programs are below
 TRIES = 100
 
 
 def lasting_port(host: str) -> int:
-    """A free port that no client is given, or 0 where there is none."""
+    """A free port that is never given to an outgoing connection, or 0 if there is none."""
     last = first_client_port() - 1
     for _ in range(TRIES if last > FIRST_PORT else 0):
         port = random.randint(FIRST_PORT, last)

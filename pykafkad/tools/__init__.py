@@ -1,9 +1,9 @@
 """The command line tools: `pykafkad topics`, `pykafkad consume` and the others.
 
-Owns the list of them and how one is run. Each does what Kafka 4.3.1's tool of the same purpose does: the same
-options, the same lines in the same order on standard output, the same exit codes. Standard error has the same
-messages, without the stack traces. A tool is a module with STOCK (the name of Kafka's), OPTIONS and
-run(options) -> exit code; it is imported when it is called, and talks to brokers through net/client.
+Owns the list of them and how one is run. Each does what Kafka 4.3.1's tool of the same purpose does: the same options,
+the same lines in the same order on standard output, the same exit codes. Standard error has the same messages, without
+the stack traces. A tool is a module with `main(arguments)`, which returns the exit code; it is imported when it is
+called, and talks to brokers through net/client.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# what a user types -> the module, and what it does
+# the name on the command line -> the module, and what it does
 TOOLS: dict[str, tuple[str, str]] = {
     "topics": ("topics", "create, alter, list, describe and delete topics (kafka-topics)"),
     "configs": ("configs", "show and change configs of topics, brokers, groups, users … (kafka-configs)"),
@@ -59,7 +59,7 @@ def main(name: str, arguments: Sequence[str]) -> int:
 
 
 def _said(problem: Exception) -> str:
-    """One line for the user: Kafka's words where there are any."""
+    """One line for the user, in Kafka's words if there are any."""
     from pykafkad.tools import failures
 
     return failures.message_of(problem)

@@ -1,8 +1,8 @@
-"""What the tools ask of topics, configs and partitions.
+"""Requests of the tools about topics, configs and partitions.
 
-Owns the requests and the reading of their answers; a fault of the whole request is raised as KafkaError, faults
-of single entries are in what is returned. A partition is a pair (topic, index) throughout. KIP-966 (eligible
-leader replicas, DescribeTopicPartitions).
+Owns the requests and the reading of their answers. An error of the whole request is raised as KafkaError, errors of
+single entries are in what is returned. A partition is a pair (topic, index) throughout. KIP-966 (eligible leader
+replicas, DescribeTopicPartitions).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 Partition = tuple[str, int]
 
-CALL_MS = 30_000  # what a broker is given for a change
+CALL_MS = 30_000  # the time-out that brokers get for a change
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # types of config resources
 SET, DELETE = 0, 1  # operations on configs
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = range(-1, -7, -1)
-# ListOffsets knows these timestamps since the versions
+# the versions of ListOffsets in which these timestamps were added
 TIMESTAMPS_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 PARTITIONS_IN_ANSWER = 2000  # of DescribeTopicPartitions
@@ -70,7 +70,9 @@ def connect_to(
 
 
 class PartitionDescription:
-    """Where a partition is. `leader` is None when there is none; the last two when the broker does not say."""
+    """The replicas of a partition. `leader` is None if there is none, the last two are None if the broker does not
+    report them.
+    """
 
     __slots__ = ("eligible", "index", "isr", "last_known", "leader", "replicas")
 
@@ -109,7 +111,7 @@ def _from_metadata(row: Any) -> TopicDescription:
 def describe_topics(
     cluster: Cluster, names: Sequence[str], *, at_a_time: int = PARTITIONS_IN_ANSWER
 ) -> dict[str, TopicDescription | errors.KafkaError]:
-    """The topics of these names, each described or with what is wrong with it."""
+    """The topics of these names, each with its description or its error."""
     if not names:
         return {}
     try:
@@ -159,7 +161,7 @@ def _describe_by_partitions(
 
 
 def described(found: Mapping[str, TopicDescription | errors.KafkaError]) -> dict[str, TopicDescription]:
-    """The same without faults; the first fault is raised."""
+    """The same without errors: the first one is raised."""
     clean = {}
     for name, topic in found.items():
         if isinstance(topic, errors.KafkaError):
@@ -204,7 +206,7 @@ def create_topic(
 def create_partitions(
     cluster: Cluster, wanted: Mapping[str, tuple[int, Sequence[Sequence[int]] | None]]
 ) -> None:
-    """More partitions: the number in all, and where the new ones go (None: the controller chooses)."""
+    """Add partitions: their number in all, and the replicas of the new ones (None: the controller chooses)."""
     request = CreatePartitionsRequest(
         topics=[
             CreatePartitionsRequest.CreatePartitionsTopic(
@@ -241,7 +243,7 @@ def delete_topics(cluster: Cluster, names: Sequence[str]) -> None:
 
 
 def _at_controller(cluster: Cluster, name: str, request: Any, rows: str) -> list[Any]:
-    """The rows of the answer; asked anew when the controller moves."""
+    """The rows of the answer; the request is sent again if the controller has moved."""
 
     def call() -> list[Any]:
         response = cluster.call(cluster.controller(), request, wait_ms=CALL_MS)
@@ -256,7 +258,7 @@ def _at_controller(cluster: Cluster, name: str, request: Any, rows: str) -> list
 
 
 def list_reassignments(cluster: Cluster, partitions: Iterable[Partition]) -> dict[Partition, Any]:
-    """Those that are under way; none where the broker does not answer such a question."""
+    """The reassignments in progress; none if the broker does not serve this API."""
     by_topic = grouped(partitions)
     request = ListPartitionReassignmentsRequest(
         topics=[
@@ -292,7 +294,7 @@ def grouped(partitions: Iterable[Partition]) -> dict[str, list[int]]:
 def describe_configs(
     cluster: Cluster, resources: Sequence[tuple[int, str]], *, synonyms: bool = False
 ) -> dict[tuple[int, str], list[Any]]:
-    """The entries of each resource; a fault of any is raised. Brokers are asked for their own."""
+    """The configs of each resource; the first error is raised. A broker is asked for its own configs."""
     found: dict[tuple[int, str], list[Any]] = {}
     own = [row for row in resources if row[0] in (BROKER, BROKER_LOGGER) and row[1]]
     shared = [row for row in resources if row not in own]
@@ -336,7 +338,7 @@ def alter_configs(
 
 
 def _ask_owner(cluster: Cluster, name: str, request: Any, resource: tuple[int, str]) -> Any:
-    """From the broker that the resource is, else from any."""
+    """Ask the broker whose configs these are, or any broker for other resources."""
     kind, owner = resource
     if kind not in (BROKER, BROKER_LOGGER) or not owner:
         return cluster.ask_any(name, request)
@@ -349,7 +351,7 @@ def list_config_resources(cluster: Cluster, kind: int) -> list[str]:
 
     def call() -> Any:
         connection = cluster.any_broker()
-        if connection.version_for(request) == 0:  # it knows client metrics only, and nothing to choose by
+        if connection.version_for(request) == 0:  # it lists client metrics alone, without types
             if kind != CLIENT_METRICS:
                 raise UnsupportedVersion("LIST_CONFIG_RESOURCES")
             request.resource_types = []
@@ -366,7 +368,7 @@ def list_config_resources(cluster: Cluster, kind: int) -> list[str]:
 def list_offsets(
     cluster: Cluster, wanted: Mapping[Partition, int], *, isolation: int = 0, timeout_ms: int | None = None
 ) -> dict[Partition, int | errors.KafkaError]:
-    """The offset for each partition's timestamp (-1: there is none), or what is wrong with it."""
+    """The offset for each partition's timestamp (-1: there is none), or its error."""
     found: dict[Partition, int | errors.KafkaError] = {}
 
     def call() -> None:
@@ -401,7 +403,7 @@ _MOVED = frozenset(
 def _by_leader(
     cluster: Cluster, keys: Iterable[Partition], found: dict[Partition, int | errors.KafkaError]
 ) -> dict[int, list[Partition]]:
-    """The partitions of each leader; those without go to `found`."""
+    """The partitions of each leader; the errors of those without one are put into `found`."""
     by_topic = grouped(keys)
     topics = {row.name: row for row in cluster.metadata(list(by_topic)).topics}
     leaders: dict[int, list[Partition]] = {}

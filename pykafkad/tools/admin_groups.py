@@ -1,7 +1,7 @@
-"""What the tools ask of groups and their committed offsets.
+"""Requests of the tools about groups and their committed offsets.
 
-Owns the requests, the way to each group's coordinator, and the reading of members' assignments. A group is
-described by the consumer protocol's API first and by the classic one when it is none of those, as Kafka's admin
+Owns the requests, the search for each group's coordinator, and the reading of members' assignments. A group is first
+described by the API of the consumer protocol, and by that of the classic one if it is of another type, as Kafka's admin
 client does (KIP-848, KIP-1043).
 """
 
@@ -46,7 +46,7 @@ CONSUMER_PROTOCOL = "consumer"
 
 
 class Listing:
-    """A group as ListGroups shows it. An empty type or state: the broker does not say."""
+    """A group as ListGroups shows it. An empty type or state means that the broker does not report it."""
 
     __slots__ = ("group_id", "protocol_type", "state", "type")
 
@@ -58,7 +58,7 @@ class Listing:
 
 
 class Member:
-    """A member. `target` and `epoch` are None in a classic group; `upgraded`: which protocol it speaks."""
+    """A member. `target` and `epoch` are None in a classic group; `upgraded` says which protocol it uses."""
 
     __slots__ = ("assignment", "client_id", "epoch", "host", "id", "instance_id", "target", "upgraded")
 
@@ -94,7 +94,7 @@ def list_groups(
     protocols: Collection[str] = (),
     timeout_ms: int | None = None,
 ) -> list[Listing]:
-    """The groups of all brokers, in the order in which the admin client has them."""
+    """The groups of all brokers, in the order of Kafka's admin client."""
     found: dict[str, Listing] = {}
 
     def call() -> None:
@@ -119,7 +119,7 @@ def at_coordinator(
     *,
     timeout_ms: int | None = None,
 ) -> T:
-    """ask(connection) at the group's coordinator, again while that is not ready for it."""
+    """Call ask(connection) with the group's coordinator, and again while the coordinator is not ready."""
     return cluster.attempt(
         name,
         lambda: ask(cluster.coordinator(group_id)),
@@ -132,7 +132,7 @@ def at_coordinator(
 
 
 def describe_group(cluster: Cluster, group_id: str, *, timeout_ms: int | None = None) -> Description:
-    """KafkaError GROUP_ID_NOT_FOUND when there is no such group."""
+    """Raises KafkaError GROUP_ID_NOT_FOUND if there is no such group."""
 
     def ask(connection: Any) -> Description:
         text = None
@@ -205,7 +205,7 @@ def read_assignment(data: bytes) -> list[Partition]:
 
 
 class Committed:
-    """A committed offset; the leader epoch is None when none was given."""
+    """A committed offset; the leader epoch is None if the commit had none."""
 
     __slots__ = ("leader_epoch", "metadata", "offset")
 
@@ -226,7 +226,7 @@ def committed_offsets(
     member_epoch: int = -1,
     timeout_ms: int | None = None,
 ) -> dict[Partition, Committed]:
-    """What the group has committed, for all partitions or these. Those without are left out."""
+    """The committed offsets of the group, for all partitions or for these; partitions without one are left out."""
 
     def ask(connection: Any) -> dict[Partition, Committed]:
         request = OffsetFetchRequest(require_stable=False)
@@ -252,7 +252,7 @@ def _fill_groups(
     member_id: str | None,
     member_epoch: int,
 ) -> None:
-    """The group of the request; from version 10 on, topics go by their ids."""
+    """Fill in the group of the request; from version 10 on, topics are given by their ids."""
     group = OffsetFetchRequest.OffsetFetchRequestGroup(
         group_id=group_id, member_id=member_id, member_epoch=member_epoch, topics=None
     )
@@ -298,7 +298,7 @@ def commit_offsets(
     leader_epochs: dict[Partition, int] | None = None,
     timeout_ms: int | None = None,
 ) -> dict[Partition, int]:
-    """Commit them; the error code of each partition. Without a member: as an administrator."""
+    """Commit these offsets, as an administrator if no member is given; returns the error code of each partition."""
     epochs = leader_epochs or {}
 
     def ask(connection: Any) -> dict[Partition, int]:
@@ -341,7 +341,7 @@ def commit_offsets(
 def delete_offsets(
     cluster: Cluster, group_id: str, partitions: Collection[Partition], *, timeout_ms: int | None = None
 ) -> tuple[int, dict[Partition, int]]:
-    """The error code of the whole, and of each partition."""
+    """The error code of the whole request, and of each partition."""
     request = OffsetDeleteRequest(
         group_id=group_id,
         topics=[

@@ -1,7 +1,7 @@
-"""Records on their way out: which partition each goes to, and batches that fill up.
+"""Records before they are sent: the choice of their partitions, and the batches that they fill.
 
-Owns what Kafka's producer does before it sends: keys go to partitions by murmur2, records without a key stay with
-one partition until a batch's worth went there (KIP-480, KIP-794), a batch is ready when it is full or old enough.
+Owns what Kafka's producer does before it sends: keys go to partitions by murmur2, records without a key stay with one
+partition until a batch's worth was sent there (KIP-480, KIP-794), a batch is ready when it is full or old enough.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 
     from pykafkad.hot.records import Headers
 
-    # what is told of each record: its fault or None
+    # called for each record, with its error or None
     Done = Callable[[Exception | None], object]
     Row = tuple[bytes | None, bytes | None, Headers, int]
 
 BATCH_OVERHEAD = 61
-RECORD_OVERHEAD = 21  # at most, without headers: lengths, deltas and counts as varints
+RECORD_OVERHEAD = 21  # the largest, without headers: lengths, deltas and counts as varints
 HEADER_OVERHEAD = 10
 MURMUR_SEED = 0x9747B28C
 MURMUR_FACTOR = 0x5BD1E995
@@ -29,7 +29,7 @@ MASK = 0xFFFFFFFF
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's hash of a key, unsigned."""
+    """Kafka's hash of a key, as an unsigned number."""
     length = len(data)
     found = MURMUR_SEED ^ length
     whole = length & ~3
@@ -48,7 +48,7 @@ def partition_of_key(key: bytes, partition_count: int) -> int:
 
 
 class Sticky:
-    """The partition for records without a key: another one after every `batch_bytes`."""
+    """Chooses the partition for records without a key: another one after every `batch_bytes`."""
 
     __slots__ = ("_batch_bytes", "_bytes", "_partition")
 
@@ -66,7 +66,7 @@ class Sticky:
 
 
 class Batch:
-    """Records of one partition that leave together. `sequence` is -1 until the batch first leaves."""
+    """Records of one partition that are sent together. `sequence` is -1 until the batch is first sent."""
 
     __slots__ = ("attempts", "created", "deadline", "done", "partition", "rows", "sequence", "size", "topic")
 
@@ -87,7 +87,7 @@ class Batch:
         self.size += size
 
     def halves(self) -> list[Batch]:
-        """The same records in two batches, which have not left yet."""
+        """The same records in two batches, which have not been sent yet."""
         middle = len(self.rows) // 2
         found = []
         for part in (slice(0, middle), slice(middle, None)):
@@ -118,7 +118,7 @@ class Batch:
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:
-    """An upper bound of what a record takes in a batch."""
+    """An upper bound of the bytes of a record in a batch."""
     size = RECORD_OVERHEAD + (len(key) if key else 0) + (len(value) if value else 0)
     for name, content in headers:
         size += HEADER_OVERHEAD + len(name.encode()) + (len(content) if content else 0)

@@ -3,14 +3,15 @@
 Reads every byte of the log directories of a stopped broker, ours or Apache Kafka's, and writes none: checksums, offsets
 and sizes of all batches, indexes against their logs, leader epochs, producers' snapshots, checkpoints, the metadata
 log. Exit code: 0 nothing is wrong, 1 something is, 2 a wrong command line. Owns the command line, the threads (the
-reading is done outside of Python's lock) and the words; what is looked at is in check_directory and check_partition.
+reading is done without Python's lock) and the messages; the checks are in check_directory and check_partition.
 """
 
 from __future__ import annotations
 
 import os
 
-from pykafkad.storage.partition import INTERNAL_TOPICS
+from pykafkad.storage.files import TopicPartition
+from pykafkad.storage.log.log import INTERNAL_TOPICS
 from pykafkad.tools import check_directory, check_partition, output
 from pykafkad.tools.check_report import Hints, Problem, Report
 
@@ -32,8 +33,6 @@ Nothing is written. Exit code: 0 nothing is wrong, 1 something is, 2 a wrong com
   --json           the findings as one JSON object
   --threads COUNT  how many partitions are read at a time; as many as there are processors by default
 """
-
-TopicPartition = tuple[str, int]
 
 
 class Options:
@@ -65,7 +64,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def read_options(arguments: Sequence[str]) -> Options:
-    """ValueError says what is wrong with them."""
+    """Read the command line; ValueError says what is wrong with it."""
     options = Options()
     rest = list(arguments)
     while rest:
@@ -102,7 +101,7 @@ class Check:
         self.options = options
         self.directories: list[Directory] = []
         self.reports: list[Report] = []
-        self._compacted: set[str] = set()  # topics that the metadata says are
+        self._compacted: set[str] = set()  # topics that exist according to the metadata
 
     @property
     def problems(self) -> list[Problem]:
@@ -128,7 +127,7 @@ class Check:
         self.reports = self._inspect_all(jobs)
 
     def _identities(self) -> None:
-        """All directories are of one broker of one cluster, and no two are the same."""
+        """Whether all directories are of one broker of one cluster, and no two are the same."""
         first = self.directories[0]
         for key in ("cluster.id", "node.id", "broker.id"):
             for other in self.directories[1:]:
@@ -140,7 +139,8 @@ class Check:
             first.problem("meta.properties", "another directory has the same directory.id")
 
     def _known(self) -> dict[TopicPartition, bytes] | None:
-        """What the metadata log says should be here, by topic id; None: there is none, or it cannot be read."""
+        """The partitions that should be here according to the metadata log, by topic id; None if there is no metadata
+        log, or it cannot be read."""
         holders = [directory for directory in self.directories if directory.metadata is not None]
         if not holders:
             return None
@@ -172,13 +172,13 @@ class Check:
             directory.problem(name, f"the partition lies in {found[key].path} as well")
         found[key] = directory
         if known is not None and key not in known:
-            if directory.clean:  # a crash may come between the record of a deletion and the deletion
+            if directory.clean:  # a crash may have come between the record of the deletion and the deletion
                 directory.problem(name, "the metadata knows no such partition here")
             directory.start.append(f"set {name} aside as stray")
 
     def _missing(self, keys: list[TopicPartition]) -> None:
-        """Partitions of the metadata that are in none of the directories. A crash may have come before they were
-        made; after a clean stop they are lost."""
+        """Partitions of the metadata that are in none of the directories. After a clean stop they are lost; a crash may
+        have come before they were created."""
         first = self.directories[0]
         for topic, index in keys:
             if all(directory.clean for directory in self.directories):
@@ -205,7 +205,7 @@ class Check:
         progress.clear()
         return reports
 
-    # -- the words -------------------------------------------------------------------------------------------
+    # -- messages --------------------------------------------------------------------------------------------
 
     def fields(self) -> dict[str, Any]:
         first = self.directories[0].identity
@@ -246,7 +246,7 @@ def say(problems: list[Problem], notes: list[str], start: list[str]) -> None:
 
 
 def inspect(name: str, path: str, hints: Hints) -> Report:
-    """One that cannot be read is a finding, too."""
+    """Check one partition; if it cannot be read, that is a finding as well."""
     try:
         return check_partition.inspect(name, path, hints)
     except OSError as error:

@@ -1,6 +1,6 @@
-"""`pykafkad check`, one log directory: who it belongs to, its checkpoints, its metadata log, its partitions.
+"""`pykafkad check`, one log directory: which broker it belongs to, its checkpoints, its metadata log, its partitions.
 
-Nothing is opened for writing and no lock is taken; whether a broker holds it is asked of the system.
+Nothing is opened for writing and no lock is taken; the operating system is asked whether a broker holds it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from pykafkad import uuids
 from pykafkad.cluster.metadata_records import MetadataError
 from pykafkad.hot.segment import Inspection
 from pykafkad.properties import parse
-from pykafkad.storage import checkpoints, files
+from pykafkad.storage import files
+from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.directories import CLEAN_SHUTDOWN, LOCK, META_PROPERTIES
+from pykafkad.storage.files import TopicPartition
 from pykafkad.tools.check_report import Hints, Problem
 
 TYPE_CHECKING = False
@@ -32,11 +34,9 @@ CHECKPOINTS = (
 )
 FLOCK = Struct("hhqqi4x")  # struct flock of 64-bit Linux: type, whence, start, length, process
 
-TopicPartition = tuple[str, int]
-
 
 class Directory:
-    """What was found in one log directory, and what is asked of its partitions."""
+    """What was found in one log directory, and what its partitions have to be compared with."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -47,8 +47,8 @@ class Directory:
         self.is_kraft = False
         self.identity: dict[str, str] = {}
         self.offsets: dict[str, dict[TopicPartition, int]] = {}
-        self.partitions: dict[TopicPartition, str] = {}  # where each lies
-        self.metadata: str | None = None  # the metadata log's directory
+        self.partitions: dict[TopicPartition, str] = {}  # the directory of each partition
+        self.metadata: str | None = None  # the directory of the metadata log
 
     def fields(self) -> dict[str, Any]:
         return {
@@ -72,7 +72,8 @@ class Directory:
 
 
 def inspect(path: str) -> Directory:
-    """Everything but the partitions' and the metadata log's bytes. OSError when it cannot be read."""
+    """Check everything but the bytes of the partitions and of the metadata log. OSError if the directory cannot be
+    read."""
     directory = Directory(os.path.abspath(path))
     names = os.listdir(path)
     directory.clean = CLEAN_SHUTDOWN in names
@@ -137,7 +138,7 @@ def _checkpoint(directory: Directory, name: str) -> dict[TopicPartition, int]:
 
 
 def _entry(directory: Directory, name: str) -> None:
-    """One name in the directory: a partition, or what else a broker knows."""
+    """One name in the directory: a partition, or another file that a broker knows."""
     path = f"{directory.path}/{name}"
     if not os.path.isdir(path):
         return
@@ -163,7 +164,7 @@ def _entry(directory: Directory, name: str) -> None:
 
 
 def read_metadata(directory: Directory) -> Image | None:
-    """Every byte of the metadata log is looked at; what it says, None when a start would refuse it."""
+    """Read every byte of the metadata log. Returns its contents, or None if a start would refuse it."""
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.metadata_reading import read_directory
 
@@ -196,7 +197,7 @@ def _metadata_file(directory: Directory, path: str, name: str) -> None:
     base = files.offset_of(name, files.LOG)
     if base is not None:
         inspection = _walk(directory, path, shown, base)
-        if inspection.why is not None:
+        if inspection.fault is not None:
             end = inspection.end_offset
             directory.start.append(f"cut {shown} at byte {inspection.position}, offset {end}")
     elif name.endswith(SNAPSHOT):
@@ -214,6 +215,7 @@ def _walk(directory: Directory, path: str, name: str, base: int) -> Inspection:
     inspection = Inspection(path, base)
     while not inspection.is_over:
         inspection.turn()
-    if inspection.why is not None:
-        directory.problem(name, inspection.why, inspection.position)
+    fault = inspection.fault
+    if fault is not None:
+        directory.problem(name, str(fault), fault.position)
     return inspection

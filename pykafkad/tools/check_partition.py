@@ -1,8 +1,8 @@
-"""`pykafkad check`, one partition: every byte of its segments, what lies beside them, what a start would do.
+"""`pykafkad check`, one partition: every byte of its segments, the files beside them, and what a start would do.
 
-Nothing is opened for writing. The rules of what a start does are those of storage/recovery.py and leftovers.py, asked
-in the same order. A problem is what is damaged or contradicts the log; what a kill leaves behind when nothing was lost
-(no clean marker, indexes not cut to size) is a note.
+Nothing is opened for writing. The rules about a start are those of storage's recovery and leftovers, applied in the
+same order. A problem is what is damaged or contradicts the log. What a killed broker leaves behind without any loss (no
+clean-shutdown marker, indexes that were not truncated to their size) is a note.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import os
 from bisect import bisect_right
 from itertools import pairwise
 
-from pykafkad.hot.segment import Inspection
+from pykafkad.hot.segment import Inspection, Verdict
 from pykafkad.pure.leader_epochs import LeaderEpochs
 from pykafkad.pure.producer_state import ProducerEntry, ProducerState
-from pykafkad.storage import checkpoints, files, leftovers, markers, snapshots, transaction_index
-from pykafkad.storage.recovery import EPOCH_FELL
+from pykafkad.storage import files
+from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.log import markers, snapshots, transaction_index
+from pykafkad.storage.recovery import leftovers
 from pykafkad.tools.check_report import Hints, Problem, Report, Segment
 from pykafkad.tools.check_start import foresee
 
@@ -23,13 +25,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.hot.segment import BatchHeader
 
-FAULTS_A_SEGMENT = 10  # are told one by one
+FAULTS_A_SEGMENT = 10  # more than these are only counted
 READ_BYTES = 1 << 16
 OFFSET_ENTRY, TIME_ENTRY = 8, 12
 
 
 def inspect(name: str, path: str, hints: Hints) -> Report:
-    """Look at one partition's directory. OSError when it cannot be read."""
+    """Check one partition's directory. OSError if it cannot be read."""
     report = Report(name, path)
     _Inspector(report, hints).run()
     return report
@@ -40,17 +42,17 @@ class _Inspector:
         self.report = report
         self.hints = hints
         self.path = report.path
-        self.present: dict[str, str] = {}  # the files as a start will find them: name then -> name now
+        self.present: dict[str, str] = {}  # the files that a start finds: name then -> name now
         self.bases: list[int] = []
-        self.trusted = 0  # segments that no start need look at, if they are whole
-        self.walked = 0  # the first segment that a start does walk
-        self.epoch = -1  # of the walked segments so far
-        self.rise: tuple[int, int] | None = None  # where the epoch last rose in those: slot and position
-        self.epochs = LeaderEpochs()  # as the batches have them
+        self.trusted = 0  # how many segments a start need not walk, if they are whole
+        self.walked = 0  # the first segment that a start walks in any case
+        self.epoch = -1  # the leader epoch of the walked segments so far
+        self.rise: tuple[int, int] | None = None  # where it last rose: segment and position
+        self.epochs = LeaderEpochs()  # as the batches show them
         self.producers = ProducerState()
-        self.aborted: list[tuple[int, int]] = []  # (producer id, offset of the marker), of one segment
-        self.with_records: set[int] = set()  # producers that have any since their last marker
-        self.believes = True  # no bad batch so far: what batches say about epochs and producers counts
+        self.aborted: list[tuple[int, int]] = []  # (producer id, offset of the end marker), in one segment
+        self.with_records: set[int] = set()  # producers that have records since their last end marker
+        self.believes = True  # no bad batch so far, so epochs and producers of the batches can be relied on
 
     def run(self) -> None:
         self.present = self.plan()
@@ -74,7 +76,8 @@ class _Inspector:
         self.report.problems.append(Problem(file, text, position, offsets))
 
     def choose(self, history: LeaderEpochs | None) -> None:
-        """Which segments a start walks: after a kill from the recovery point on; from a missing index on."""
+        """Choose the segments that a start walks: after a kill those from the recovery point on, or from a missing
+        index on."""
         count = len(self.bases)
         self.trusted = count
         if not self.hints.clean and count:
@@ -105,9 +108,13 @@ class _Inspector:
     # -- leftovers -------------------------------------------------------------------------------------------
 
     def plan(self) -> dict[str, str]:
-        """The files as they will be after leftovers.tidy: name then -> name now."""
-        todo = leftovers.plan(self.path, os.listdir(self.path))
+        """The files as they will be after leftovers.tidy: their name then -> their name now."""
+        names, others = leftovers.look(self.path)
+        todo = leftovers.plan(self.path, names)
         report = self.report
+        for name in filter(leftovers.is_ours, sorted(others)):
+            self.problem(name, "is no file")
+            report.start.append(f"set {name} aside")
         for name, target in todo.renames:
             report.start.append(f"rename {name} to {target}: a cleaning came so far")
         if todo.unlinks:
@@ -128,7 +135,7 @@ class _Inspector:
         name = files.offset_name(base, files.LOG)
         segment = Segment(base, name, f"{self.path}/{self.present[name]}")
         if slot and self.report.segments[-1].end_offset == base:
-            self.believes = True  # only noise lies between
+            self.believes = True  # there are only unreadable bytes between them
         self.report.segments.append(segment)
         self.snapshot(base)
         self.aborted = []
@@ -147,7 +154,7 @@ class _Inspector:
         self.transaction_index(slot, segment)
 
     def walk(self, slot: int, segment: Segment, inspection: Inspection) -> None:
-        """All batches, also those behind a bad one, as far as sizes can be believed."""
+        """Walk all batches, also those behind a bad one, as far as their sizes can be right."""
         faults = 0
         while True:
             for header in inspection.turn():
@@ -155,26 +162,24 @@ class _Inspector:
                     self.note(slot, segment, inspection, header)
             if not inspection.is_over:
                 continue
-            why = inspection.why
-            if why is None:
+            fault = inspection.fault
+            if fault is None:
                 return
             if segment.cut_at is None:
-                segment.cut_at, segment.end_offset, segment.why = (
-                    inspection.position,
-                    inspection.end_offset,
-                    why,
-                )
-                if self.believes and slot >= self.walked and why.startswith(EPOCH_FELL):
+                segment.cut_at, segment.end_offset = fault.position, inspection.end_offset
+                segment.verdict = fault.verdict
+                if self.believes and slot >= self.walked and fault.verdict == Verdict.EPOCH:
                     self.blame_rise()
                 self.believes = False
             faults += 1
             if faults <= FAULTS_A_SEGMENT:
-                self.problem(segment.name, why, inspection.position, inspection.bad_offsets)
+                self.problem(segment.name, str(fault), fault.position, fault.offsets)
             if not inspection.skip():
                 return
 
     def blame_rise(self) -> None:
-        """Where the leader epoch falls the damage is where it rose: so far the log is good."""
+        """If the leader epoch falls, the batch at which it last rose is taken to be the damaged one, so the log is good
+        up to there."""
         if self.rise is None:
             return
         slot, position = self.rise
@@ -185,7 +190,7 @@ class _Inspector:
         segment.cut_at, segment.end_offset = position, inspection.end_offset
 
     def note(self, slot: int, segment: Segment, inspection: Inspection, header: BatchHeader) -> None:
-        """What a good batch says about epochs and producers."""
+        """Note the leader epoch and the producer of a good batch."""
         if header.leader_epoch > self.epochs.latest:
             if self.epochs.entries and slot >= self.walked:
                 self.rise = slot, header.position
@@ -227,12 +232,12 @@ class _Inspector:
                 gap = f"the offsets {before.end_offset} to {after.base - 1} are in no segment"
                 self.report.notes.append(f"{gap}: one may be lost, if the topic was never compacted")
 
-    # -- what lies beside a segment --------------------------------------------------------------------------
+    # -- indexes ---------------------------------------------------------------------------------------------
 
     def index_bytes(self, slot: int, base: int, suffix: str) -> bytes | None:
-        """An index without the zeroes it was preallocated with; None when there is none to be compared."""
+        """The bytes of an index without the zeros it was preallocated with; None if it cannot be compared."""
         if slot >= self.trusted:
-            return None  # it is made anew
+            return None  # a start creates it anew
         name = files.offset_name(base, suffix)
         if name not in self.present:
             self.problem(name, "is missing")
@@ -273,7 +278,7 @@ class _Inspector:
     # -- producers' snapshots --------------------------------------------------------------------------------
 
     def snapshot(self, offset: int) -> None:
-        """One at an offset that the walk has come to: it must say what the batches said."""
+        """Compare a producers' snapshot with the batches, when the walk has come to its offset."""
         name = files.offset_name(offset, files.SNAPSHOT)
         data = self.read(name)
         if data is None or not self.believes:
@@ -281,7 +286,7 @@ class _Inspector:
         try:
             entries = snapshots.decode(data)
         except snapshots.SnapshotError:
-            return  # told by snapshot_files
+            return  # reported by snapshot_files
         for entry in entries:
             known = self.producers.producers.get(entry.producer_id)
             if entry.last_offset >= offset:
@@ -291,7 +296,8 @@ class _Inspector:
                 self.compare_producer(name, entry, known)
 
     def compare_producer(self, name: str, entry: ProducerEntry, known: ProducerEntry) -> None:
-        """A snapshot may know later batches than the log (a cleaning took them), never earlier ones."""
+        """A snapshot may have later batches than the log, since compaction may have removed them, but never earlier
+        ones."""
         said, seen = entry.last_offset, known.last_offset
         same = entry.epoch == known.epoch and entry.last_sequence == known.last_sequence
         if said < seen or (said == seen and not same):
@@ -336,7 +342,7 @@ class _Inspector:
                 self.problem(name, f"{report.name} is at {offset}, and the log ends at {end}")
 
     def read_epochs(self) -> LeaderEpochs | None:
-        """None: they have to be read from the batches."""
+        """The entries of the leader epoch checkpoint; None if they have to be taken from the batches."""
         name = files.LEADER_EPOCHS
         try:
             history = LeaderEpochs(checkpoints.read_epochs(self.path))
@@ -347,20 +353,21 @@ class _Inspector:
             return history
         if self.hints.clean:
             self.problem(name, "is missing or empty, and the batches have leader epochs")
-        else:  # a power cut may take it: it is synced with the segments
+        else:  # a power failure may lose it: it is synced together with the segments
             self.report.notes.append(
                 f"{name} is missing or empty: the leader epochs are read from the batches"
             )
         return None
 
     def has_epochs(self) -> bool:
-        """Whether the first batch has one."""
+        """Whether the first batch has a leader epoch."""
         for base in self.bases:
             name = self.present[files.offset_name(base, files.LOG)]
             inspection = Inspection(f"{self.path}/{name}", base)
             inspection.turn(1)
-            if inspection.batches or inspection.why is not None:
-                return inspection.epoch >= 0 or inspection.why is not None
+            is_damaged = inspection.fault is not None
+            if inspection.batches or is_damaged:
+                return inspection.epoch >= 0 or is_damaged
         return False
 
     def compare_epochs(self, history: LeaderEpochs) -> None:

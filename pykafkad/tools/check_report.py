@@ -1,6 +1,6 @@
-"""`pykafkad check`: what was found, as objects and as JSON.
+"""`pykafkad check`: its findings, as objects and as JSON.
 
-A problem is something that is damaged or contradicts the log. A note is worth knowing and not wrong. `start` is what a
+A problem is damage, or a contradiction to the log. A note is worth knowing, and nothing is wrong. `start` is what a
 start would do.
 """
 
@@ -12,9 +12,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from pykafkad.hot.segment import Verdict
+
 
 class Problem:
-    """Something that is wrong; where, as far as it is known."""
+    """Something that is wrong, and where, as far as that is known."""
 
     __slots__ = ("file", "offsets", "position", "text")
 
@@ -41,7 +43,7 @@ class Problem:
 
 
 class Hints:
-    """What the directory's checkpoints and marker say about a partition."""
+    """What the directory's checkpoints and clean-shutdown marker say about a partition."""
 
     __slots__ = ("clean", "compacted", "high_watermark", "log_start_offset", "recovery_point", "topic_id")
 
@@ -50,24 +52,35 @@ class Hints:
         self.recovery_point = 0
         self.log_start_offset: int | None = None
         self.high_watermark: int | None = None
-        self.compacted = False  # its cleanup.policy says so, as far as it is known
+        self.compacted = False  # whether its cleanup.policy has `compact`, as far as that is known
         self.topic_id: bytes | None = None  # what the metadata log says; None: there is none here
 
 
 class Segment:
     """What was found in one segment."""
 
-    __slots__ = ("base", "batches", "cut_at", "end_offset", "gaps", "name", "path", "records", "size", "why")
+    __slots__ = (
+        "base",
+        "batches",
+        "cut_at",
+        "end_offset",
+        "gaps",
+        "name",
+        "path",
+        "records",
+        "size",
+        "verdict",
+    )
 
     def __init__(self, base: int, name: str, path: str) -> None:
         self.base = base
         self.name = name
         self.path = path
         self.size = os.stat(path).st_size
-        self.end_offset = base  # after the last batch before `cut_at`
+        self.end_offset = base  # the offset after the last batch before `cut_at`
         self.batches = self.records = self.gaps = 0
-        self.cut_at: int | None = None  # where the first bad batch begins
-        self.why = ""  # it is bad
+        self.cut_at: int | None = None  # the position of the first bad batch
+        self.verdict: Verdict | None = None  # what is wrong with it
 
 
 class Report:
@@ -81,7 +94,7 @@ class Report:
         self.notes: list[str] = []
         self.start: list[str] = []  # what a start would do
         self.log_start_offset = 0
-        self.start_after: int | None = None  # log start and end, where a start would change them
+        self.start_after: int | None = None  # log start and end offset, if a start would change them
         self.end_after: int | None = None
 
     @property
@@ -90,7 +103,7 @@ class Report:
 
     @property
     def log_end_offset_after(self) -> int:
-        """As a start would leave it."""
+        """The log end offset after a start."""
         return self.log_end_offset if self.end_after is None else self.end_after
 
     @property

@@ -1,4 +1,4 @@
-"""`pykafkad check`: what a start would do with a partition, as storage/recovery.py does it."""
+"""`pykafkad check`: what a start would do with a partition, as storage/recovery/recovery.py does it."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from itertools import takewhile
 
 from pykafkad.hot import segment as hot
 from pykafkad.hot.index import OffsetIndex, TimeIndex
-from pykafkad.storage import files, recovery, splitting
-from pykafkad.storage.recovery import TOO_FAR
+from pykafkad.storage import files
+from pykafkad.storage.recovery import recovery, splitting
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def foresee(report: Report, hints: Hints, walked: int) -> None:
-    """`walked`: the first segment that is walked whatever the last one looks like."""
+    """`walked` is the first segment that is walked in any case, whatever the last one looks like."""
     segments = report.segments
     if not segments:
         report.start.append(f"begin a new log at offset {report.log_start_offset}")
@@ -76,12 +76,12 @@ def end_before(report: Report, segment: Segment, following: Segment) -> tuple[in
 
 def loses_batch(report: Report, segment: Segment, position: int) -> bool:
     with opened(report, segment) as log:
-        return recovery.loses(log, position, segment.why)
+        return recovery.loses(log, position, segment.verdict)
 
 
 def clean_end(report: Report, last: Segment) -> tuple[int, int]:
-    """Where a start after a clean stop finds the last segment's end, and the log's: only what lies behind the last
-    index entry is looked at, and only the sizes. (-1, …): it has to be walked."""
+    """The end of the last segment, and the log end offset, that a start after a clean stop finds. It looks only at the
+    sizes of the batches behind the last index entry. (-1, …) means that the segment has to be walked."""
     if last.size == 0:
         return 0, last.base
     with opened(report, last) as log:
@@ -94,7 +94,7 @@ def clean_end(report: Report, last: Segment) -> tuple[int, int]:
 
 @contextmanager
 def opened(report: Report, segment: Segment) -> Iterator[hot.Segment]:
-    """As a start opens it; nothing is written."""
+    """The segment as a start opens it; nothing is written."""
     indexes = OffsetIndex(report.path, segment.base), TimeIndex(report.path, segment.base)
     log = hot.Segment(report.path, segment.base, *indexes, segment.size)
     try:
@@ -104,9 +104,9 @@ def opened(report: Report, segment: Segment) -> Iterator[hot.Segment]:
 
 
 def foresee_split(report: Report, slot: int, position: int) -> bool:
-    """Whether what lies behind is too far from the segment's name, and good: then nothing is lost."""
+    """Whether the rest of the segment is good but too far from its base offset: then it is split, and nothing is lost."""
     segment, rest = report.segments[slot], report.segments[slot + 1 :]
-    if TOO_FAR not in segment.why:
+    if segment.verdict != hot.Verdict.TOO_FAR:
         return False
     next_base = rest[0].base if rest else None
     end_offset = splitting.tail_end(segment.path, position, next_base)
@@ -122,7 +122,7 @@ def foresee_split(report: Report, slot: int, position: int) -> bool:
 
 
 def foresee_cut(report: Report, slot: int, position: int, end_offset: int) -> bool:
-    """Cut this segment; whether the log ends there."""
+    """Cut off the rest of this segment; whether the log ends there."""
     segment, rest = report.segments[slot], report.segments[slot + 1 :]
     lost = segment.size - position
     if lost:

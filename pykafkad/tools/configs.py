@@ -1,7 +1,7 @@
 """`pykafkad configs`: what kafka-configs does.
 
-Owns the options and the rules of which go together; what is asked of resources (topics, brokers, loggers,
-client metrics, groups) is in configs_resources, of users, clients and addresses in configs_quotas.
+Owns the options and the rules about their combinations. The requests about resources (topics, brokers, loggers, client
+metrics, groups) are in configs_resources, those about users, clients and addresses in configs_quotas.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ABOUT = (
 RESOURCES = ("topics", "brokers", "broker-loggers", "client-metrics", "groups")
 ENTITY_TYPES = ("topics", "clients", "users", "brokers", "ips", "client-metrics", "groups", "broker-loggers")
 WITH_DEFAULTS = ("users", "clients", "brokers", "ips")
-# option -> type of entity
+# option -> entity type
 NAMED = {
     "topic": "topics",
     "client": "clients",
@@ -114,7 +114,7 @@ def _connect(options: Options) -> Cluster:
 
 
 def entities(options: Options) -> tuple[list[str], list[str]]:
-    """The types and names of what is meant; the name of a default is empty."""
+    """The types and names of the entities that the options name; the name of a default is empty."""
     named = [name for name in NAMED if options.has(name)]
     defaults = [name for name in DEFAULTS if options.has(name)]
     types = options.values("entity-type") + [NAMED[name] for name in named]
@@ -130,7 +130,7 @@ def entities(options: Options) -> tuple[list[str], list[str]]:
 
 
 def check(options: Options, types: Sequence[str], names: Sequence[str]) -> None:
-    """Which options go together: Kafka's rules in its order."""
+    """Which options may be combined: Kafka's rules, in its order."""
     if options.has("alter") == options.has("describe"):
         raise Usage("Command must include exactly one action: --describe, --alter")
     options.exclude("describe", ("add-config", "delete-config"))

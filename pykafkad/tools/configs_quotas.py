@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ENTITIES = {"users": "user", "clients": "client-id", "ips": "ip"}
 SHOWN = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}
-EXACT, DEFAULT, ANY = 0, 1, 2  # how an entity is matched
+EXACT, DEFAULT, ANY = 0, 1, 2  # how DescribeClientQuotas matches an entity
 MECHANISMS = {"SCRAM-SHA-256": 1, "SCRAM-SHA-512": 2}
 HASHES = {"SCRAM-SHA-256": "sha256", "SCRAM-SHA-512": "sha512"}
 ITERATIONS_DEFAULT = ITERATIONS_MIN = 4096
@@ -33,7 +33,7 @@ IP_QUOTAS = frozenset(str(row[0]) for row in QUOTA_IP)
 
 
 def is_address(text: str) -> bool:
-    """An address, or a name that leads to one."""
+    """Whether it is an address, or a host name that can be resolved."""
     from pykafkad.net.client import resolves
 
     return resolves(text)
@@ -91,7 +91,7 @@ def _check_keys(
 
 
 def _listed(keys: Sequence[str], verb: str) -> str:
-    """As Scala shows the collections that Kafka's tool has them in."""
+    """Show a list as Scala shows the collections of Kafka's tool."""
     return f"{'Set' if verb == 'added' else 'ArrayBuffer'}({', '.join(keys)})"
 
 
@@ -187,7 +187,7 @@ def describe(cluster: Cluster, types: Sequence[str], names: Sequence[str]) -> No
 
 
 def _quotas(cluster: Cluster, types: Sequence[str], names: Sequence[str]) -> list[Any]:
-    """What is set for just these types of entities."""
+    """The quotas of exactly these entity types."""
     if len(names) > len(types):
         raise ValueError("More entity names specified than entity types")
     components = []

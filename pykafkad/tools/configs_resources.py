@@ -1,4 +1,4 @@
-"""`pykafkad configs` for what has configs of its own: topics, brokers, their loggers, client metrics, groups."""
+"""`pykafkad configs` for resources with configs of their own: topics, brokers, loggers, client metrics, groups."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TYPES = {
     "client-metrics": admin.CLIENT_METRICS,
     "groups": admin.GROUP,
 }
-# where a config comes from, by the number in answers
+# the source of a config, by its number in answers
 SOURCES = {
     0: "UNKNOWN",
     1: "DYNAMIC_TOPIC_CONFIG",
@@ -56,7 +56,7 @@ def check_broker_id(text: str, entity_type: str) -> None:
 
 
 def parse_added(options: Options) -> dict[str, str]:
-    """--add-config-file, then --add-config over it."""
+    """The configs of --add-config-file, overridden by those of --add-config."""
     found: dict[str, str] = {}
     if options.has("add-config-file"):
         found.update(settings.load(options.text("add-config-file")))
@@ -76,7 +76,7 @@ def parse_added(options: Options) -> dict[str, str]:
 
 
 def split_outside_brackets(text: str, separator: str) -> list[str]:
-    """The parts between the separators behind which a `[` or the end comes before the next `]`."""
+    """Split at the separators outside of brackets: those after which a `[` or the end comes before the next `]`."""
     parts = []
     start = 0
     for at, character in enumerate(text):
@@ -149,7 +149,7 @@ def _exists(cluster: Cluster, entity_type: str, name: str) -> bool:
 
 
 def _groups_with_configs(cluster: Cluster) -> list[str] | None:
-    """None: the broker does not say."""
+    """The groups that have configs; None if the broker cannot list them."""
     try:
         return admin.list_config_resources(cluster, admin.GROUP)
     except errors.KafkaError as problem:
@@ -170,7 +170,7 @@ def _all_names(cluster: Cluster, entity_type: str) -> list[str]:
 
 
 def _entries(cluster: Cluster, entity_type: str, name: str, synonyms: bool, everything: bool) -> list[Any]:
-    """Configs by name: those that were set for it, or all."""
+    """Configs by name: those that were set for the resource, or all."""
     source = {
         "topics": TOPIC_SOURCE,
         "brokers": BROKER_SOURCE if name else BROKERS_SOURCE,

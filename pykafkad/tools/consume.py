@@ -1,7 +1,7 @@
 """`pykafkad consume`: what kafka-console-consumer does: records to standard output.
 
-Standard error has the number of records at the end, as there. While records go to a file or a program and a
-person watches, a line there says how many they are so far.
+The number of records is printed to standard error at the end, as there. While records go to a file or a program and
+standard error is a terminal, a line there shows how many there are so far.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _check(options: Options) -> None:
 
 
 def consumer_configs(options: Options) -> dict[str, str]:
-    """The file, over it the properties, over them the options."""
+    """The configs of the file, overridden by the properties, overridden by the options."""
     file = options.value("consumer.config" if options.has("consumer.config") else "command-config")
     from_file = settings.load(file) if file is not None else {}
     pairs = options.values("consumer-property" if options.has("consumer-property") else "command-property")
@@ -199,7 +199,7 @@ def _formatter(options: Options) -> formatters.Write:
 
 
 class _Run:
-    """Records out, until there were enough, none came in time, or nobody wants more."""
+    """Writes records until there are enough, none came in time, or nobody reads them."""
 
     def __init__(
         self, options: Options, configs: dict[str, str], offset: int, write: formatters.Write
@@ -268,7 +268,7 @@ class _Run:
                 self._tell()
 
     def _show(self, chunk: Chunk) -> bool:
-        """Whether more are wanted. What was not shown is not consumed."""
+        """Write a chunk; whether more is wanted. Records that were not written are not consumed."""
         topic, index = chunk.partition
         consumed = self._consumer.consumed
         left = sys.maxsize if self._max is None or self._max < 0 else self._max - self._count

@@ -1,8 +1,8 @@
 """A consumer on the blocking client: what kafka-console-consumer and kafka-consumer-perf-test need of one.
 
-Owns what is read (partitions that were named, or what a group's membership assigns), where reading starts, and
-what is committed. A position is consumed when the caller says so; only that is committed, every
-auto.commit.interval.ms, when partitions are given up and at the end.
+Owns which partitions are read (given ones, or those that the group's membership assigns), where reading starts, and
+what is committed. A position is consumed when the caller says so, and only then it is committed: every
+auto.commit.interval.ms, when partitions are revoked and at the end.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pykafkad.tools.admin import Partition
 
-STEP_S = 0.1  # how long a poll waits before it looks after the group again
+STEP_S = 0.1  # how long a poll waits at most before it looks after the membership again
 UNASSIGNED_REFRESH_S = 1.0
 
 
@@ -106,7 +106,7 @@ class Consumer:
             self._commit()
 
     def _refresh_topics(self, membership: ClassicMembership | ConsumerMembership) -> None:
-        """The topics that match, and how many partitions they have."""
+        """The topics that match, and their numbers of partitions."""
         age_s = self._metadata_max_age_s
         if not self._fetcher.positions:
             age_s = min(age_s, UNASSIGNED_REFRESH_S)
@@ -154,7 +154,7 @@ class Consumer:
         self.on_assigned(partitions)
 
     def _starts(self, partitions: Sequence[Partition]) -> dict[Partition, int]:
-        """What is committed, else what auto.offset.reset says."""
+        """The committed positions, or else what auto.offset.reset says."""
         assert self._membership is not None
         committed = admin_groups.committed_offsets(self._cluster, self._configs["group.id"], partitions)
         found = {key: committed[key].offset for key in partitions if key in committed}
@@ -186,7 +186,7 @@ class Consumer:
         return found
 
     def _reset_lost(self) -> None:
-        """Positions that the log does not have (any more)."""
+        """Reset positions that are not, or no longer, in the log."""
         lost = [key for key in self._fetcher.lost if key in self._fetcher.positions]
         if not lost:
             return
@@ -211,7 +211,7 @@ class Consumer:
                 timeout_ms=int(self._commit_interval_s * 1000),
             )
         except (errors.KafkaError, OSError):
-            return  # the next commit says more
+            return  # the next commit has later positions
         self._committed |= {key: changed[key] for key, code in codes.items() if not code}
 
     def through_with(self, partitions: Iterable[tuple[Partition, int]]) -> None:

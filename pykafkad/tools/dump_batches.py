@@ -36,7 +36,7 @@ class LogFile:
         self._file.close()
 
     def batches(self) -> Iterator[bytes]:
-        """The bytes of each, until one is torn; ClientError when sizes make no sense."""
+        """The bytes of each batch, until one is torn; ClientError if a size cannot be right."""
         position = self._position
         self._file.seek(position)
         while position < self.size - HEADER_UP_TO_MAGIC:
@@ -81,7 +81,7 @@ def batch_line(batch: Batch, data: bytes, position: int) -> str:
 
 
 def checksum(batch: Batch, data: bytes) -> tuple[int, bool]:
-    """The one that is written, and whether it is right."""
+    """The checksum in the batch, and whether it is right."""
     if batch.magic >= 2:
         return batch.crc, len(data) > CRC_START and records.crc32c(memoryview(data)[CRC_START:]) == batch.crc
     import zlib
@@ -115,7 +115,7 @@ def record_text(batch: Batch, record: Record, data: bytes) -> str:
 
 
 def sequence_of(batch: Batch, offset: int) -> int:
-    """The record's sequence number, which starts again at 0 after the largest int."""
+    """The record's sequence number, which continues with 0 after the largest int."""
     if batch.base_sequence < 0:
         return -1
     return (batch.base_sequence + offset - batch.base_offset) % 2**31

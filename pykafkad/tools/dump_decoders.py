@@ -1,7 +1,7 @@
 """What is inside records: plain texts and numbers, or the records of Kafka's own topics as JSON.
 
-A decoder takes a record and gives what to show as its key and its payload; None shows nothing. Records that a
-decoder does not know are named and passed over. Also the control records of logs (transaction markers, KRaft).
+A decoder returns what to show as the key and the payload of a record; None shows nothing. Records that a decoder does
+not know are named and skipped. The control records of logs (transaction markers, KRaft) are here as well.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ CONTROL_MESSAGES = {
 
 
 def choose(options: Options) -> Decoder:
-    """The decoder that the options name."""
+    """The decoder that the options select."""
     if options.has("offsets-decoder"):
         return coordinator_decoder(GROUP_RECORDS)
     if options.has("transaction-log-decoder"):
@@ -193,7 +193,7 @@ def coordinator_decoder(names: dict[int, str]) -> Decoder:
 
 
 def open_members(group: dict[str, Any]) -> None:
-    """Show what consumers' subscriptions and assignments say, in place of their bytes."""
+    """Show consumers' subscriptions and assignments decoded, in place of their bytes."""
     if group.get("protocolType") != "consumer":
         return
     for member in group.get("members") or ():
@@ -222,11 +222,11 @@ def _opened(cls: Any, text: str | None) -> dict[str, Any] | None:
     return message_json.to_value(message, version)
 
 
-# -- records behind a frame: varints of frame version, type and version, then the message
+# -- framed records: varints of frame version, type and version, then the message
 
 
 def framed(names: dict[int, str], data: bytes) -> tuple[str, int, Any]:
-    """(name of the message, version, message); ValueError with Kafka's text for what it is not."""
+    """(name of the message, version, message); ValueError with Kafka's text if there is no such record."""
     position = 0
 
     def varint(what: str) -> int:
@@ -281,11 +281,11 @@ def metadata_decoder(record: Record) -> tuple[str | None, str | None]:
 
 
 def _constant(name: str) -> str:
-    """TopicRecord: TOPIC_RECORD."""
+    """The name as a constant: TopicRecord becomes TOPIC_RECORD."""
     return "".join("_" + letter if letter.isupper() else letter for letter in name).lstrip("_").upper()
 
 
-# -- remote storage's records, as their Java classes show themselves
+# -- records of remote storage, in the form of their Java classes' toString()
 
 
 def remote_decoder(record: Record) -> tuple[str | None, str | None]:
@@ -323,7 +323,7 @@ def remote_text(name: str, message: Any) -> str:
 
 
 def _segment(name: str, message: Any, custom_text: str, state: str) -> dict[str, str]:
-    """The fields of a whole segment, which a snapshot of it has fewer of."""
+    """The fields of a whole segment; those of a snapshot are fewer."""
     epochs = ", ".join(
         f"{entry.leader_epoch}={entry.offset}"
         for entry in sorted(message.segment_leader_epochs, key=lambda entry: int(entry.leader_epoch))

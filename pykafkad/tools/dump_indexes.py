@@ -1,11 +1,11 @@
-"""`pykafkad dump-log` for what lies beside a log: offset, time and transaction indexes, producers' snapshots.
+"""`pykafkad dump-log` for the files beside a log: offset, time and transaction indexes, producers' snapshots.
 
     .index      8 bytes: int32 offset relative to the file's, int32 position
     .timeindex 12 bytes: int64 timestamp, int32 relative offset
-    .txnindex, .snapshot: storage/transaction_index.py, storage/snapshots.py
+    .txnindex, .snapshot: storage/log/transaction_index.py, storage/log/snapshots.py
 
-An index that was not trimmed ends in zeros. Each entry is compared with the log of the same name; what does not
-fit is gathered in Faults and told at the end, on standard error, as Kafka does.
+An index that was not truncated ends in zeros. Each entry is compared with the log of the same name; mismatches are
+collected in Faults and printed at the end, on standard error, as Kafka does.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TIME_ENTRY = Struct(">qi")
 NO_OFFSET = NO_TIMESTAMP = -1
 
 (MISMATCH, WRONG_TIME, UNORDERED_TIME, MISSING_OFFSET, GAP) = range(5)
-# kind of mistake -> the title before those of a file, the line for each
+# kind of mismatch -> the title before those of a file, the line for each
 TEXTS = {
     MISMATCH: ("Mismatches in :{}", "  Index offset: {}, log offset: {}"),
     WRONG_TIME: ("Found timestamp mismatch in :{}", "  Index timestamp: {}, log timestamp: {}"),
@@ -47,7 +47,7 @@ TEXTS = {
 
 
 class Faults:
-    """Mistakes by kind and file; each is a pair of numbers."""
+    """Mismatches by kind and file; each is a pair of numbers."""
 
     def __init__(self) -> None:
         self._found: dict[int, dict[str, list[tuple[int, int]]]] = {kind: {} for kind in TEXTS}
@@ -63,7 +63,7 @@ class Faults:
             for path in hash_order(self._found[kind]):
                 output.error(title.format(path))
                 pairs = self._found[kind][path]
-                if kind in (MISMATCH, GAP):  # of those with one first number, the last counts
+                if kind in (MISMATCH, GAP):  # of several with the same first number, the last counts
                     pairs = sorted(dict(pairs).items(), reverse=kind == MISMATCH)
                 for first, second in pairs:
                     output.error(row.format(first, second))
@@ -91,7 +91,7 @@ class _Log:
 
     def __init__(self, path: str) -> None:
         self._path = path
-        os.stat(path)  # a log that is missing is told at once
+        os.stat(path)  # a missing log is reported at once
 
     def batch_at(self, position: int, max_bytes: int) -> Batch | None:
         for batch, _ in self.batches(position, max_bytes):
@@ -177,7 +177,7 @@ def time_index(path: str, faults: Faults, only_sanity: bool, only_verify: bool) 
 
 
 def _position_of(positions: list[tuple[int, int]], offset: int) -> int:
-    """Where the search for an offset starts: the entries may end in zeros."""
+    """The position at which the search for an offset begins; the entries may end in zeros."""
     found = 0
     highest = NO_OFFSET
     for known, position in positions:
@@ -230,7 +230,7 @@ def _check_time_index(path: str, data: bytes, entries: list[tuple[int, int]], ba
 
 
 def producer_snapshot(path: str) -> None:
-    from pykafkad.storage import snapshots
+    from pykafkad.storage.log import snapshots
 
     try:
         entries = snapshots.decode(_read(path))
@@ -254,7 +254,7 @@ def producer_snapshot(path: str) -> None:
 
 
 def _snapshot_fault(data: bytes, problem: Exception) -> str:
-    """Kafka's sentence for what is wrong with a snapshot."""
+    """Kafka's message for what is wrong with a snapshot."""
     version = int.from_bytes(data[:2], "big", signed=True)
     if len(data) >= 2 and version != 1:
         return f"Snapshot contained an unknown file version {version}"
@@ -267,7 +267,7 @@ def _snapshot_fault(data: bytes, problem: Exception) -> str:
 
 
 def transaction_index(path: str) -> None:
-    from pykafkad.storage import transaction_index
+    from pykafkad.storage.log import transaction_index
 
     base = base_offset_of(path)
     try:

@@ -1,7 +1,7 @@
 """`pykafkad dump-log`: what kafka-dump-log does: logs and checkpoints, indexes, snapshots, as text.
 
-Owns the options, the choice by the file's name and the walk through a log. How batches are read and shown is in
-dump_batches, indexes and snapshots are in dump_indexes, what is inside records in dump_decoders.
+Owns the options, the choice by the file's name and the loop over the batches of a log. How batches are read and shown
+is in dump_batches, indexes and snapshots are in dump_indexes, the contents of records in dump_decoders.
 """
 
 from __future__ import annotations
@@ -84,13 +84,13 @@ def body(options: Options) -> int:
 
 
 class Dump:
-    """What was asked for, and the mistakes found on the way."""
+    """What the options ask for, and the mismatches found so far."""
 
     def __init__(self, options: Options) -> None:
         self._shows_contents = options.has_any(CONTENT_OPTIONS)
         self._is_deep = self._shows_contents or options.has("deep-iteration")
         self._options = options
-        self._decoder: Decoder | None = None  # chosen, like sizes are read, when the first log comes
+        self._decoder: Decoder | None = None  # chosen, as sizes are read, with the first log
         self._skips_metadata = options.has("skip-record-metadata")
         self._only_sanity = options.has("index-sanity-check")
         self._only_verify = options.has("verify-index-only")
@@ -154,7 +154,7 @@ class Dump:
 
 
 def title_of(path: str) -> str:
-    """The first line of a log's dump: what its name says."""
+    """The first line of a log's dump, which its file name determines."""
     name = os.path.basename(path)
     if name.endswith(".log"):
         return f"Log starting offset: {dump_indexes.base_offset_of(path)}"

@@ -1,7 +1,7 @@
-"""Faults in the words of Kafka's Java tools.
+"""Errors in the words of Kafka's Java tools.
 
-Owns the names of the Java exceptions, which stand in some lines that the tools print, and what is said for a
-fault of any kind. Names follow from those of the error codes but for a few.
+Owns the names of the Java exceptions, which are in some lines that the tools print, and the message for an error of any
+kind. Except for a few, the names follow from those of the error codes.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def class_name(code: int) -> str:
 
 
 def message_of(problem: BaseException) -> str:
-    """What Java's getMessage() says of it."""
+    """What Java's getMessage() returns for this error."""
     if isinstance(problem, errors.KafkaError):
         return problem.text or class_name(problem.code)
     if isinstance(problem, OSError) and problem.filename is not None:
@@ -65,18 +65,18 @@ def message_of(problem: BaseException) -> str:
 
 
 def described(problem: BaseException) -> str:
-    """What Java's toString() says of it: the class, then the message."""
+    """What Java's toString() returns: the class, then the message."""
     if isinstance(problem, errors.KafkaError):
         return f"{PACKAGE}.{class_name(problem.code)}: {message_of(problem)}"
     return message_of(problem)
 
 
 class Told(Exception):
-    """A fault whose sentence is made already."""
+    """An error whose message is complete."""
 
 
 class Telling:
-    """`with Telling(wrapped):` what goes wrong inside is told in those words."""
+    """`with Telling(wrapped):` raises errors from inside again with the message that `wrapped` makes of them."""
 
     __slots__ = ("_words",)
 
@@ -92,5 +92,5 @@ class Telling:
 
 
 def wrapped(problem: BaseException) -> str:
-    """What getMessage() says of a fault that comes out of a future, inside another exception."""
+    """What getMessage() returns for an error that comes out of a future, inside another exception."""
     return f"java.util.concurrent.ExecutionException: {described(problem)}"

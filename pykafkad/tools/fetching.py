@@ -1,8 +1,8 @@
-"""Fetching from the partitions' leaders: one request a leader under way while the last answer is looked at.
+"""Fetching from the partitions' leaders: one request per leader is in flight while the last answer is processed.
 
-Owns the fetch positions and the connections for fetching. An answer becomes chunks: the batches of a partition
-from its position on, without control batches and, when only what is committed is read, without those of aborted
-transactions (KIP-98). The next request leaves before a chunk is decoded.
+Owns the fetch positions and the connections for fetching. An answer becomes chunks: the batches of a partition from its
+position on, without control batches and, if only committed records are read, without those of aborted transactions
+(KIP-98). The next request is sent before a chunk is decoded.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from pykafkad.net.connection import Connection
     from pykafkad.tools.admin import Partition
 
-FETCH_BY_ID = 13  # since this version requests name topics by their ids
+FETCH_BY_ID = 13  # since this version requests have topic ids instead of names
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 ABORT_MARKER = 0
 RETRY_PAUSE_S = 0.1
 
 
 class Chunk:
-    """Batches of one partition. `next_offset` is where reading goes on behind them."""
+    """Batches of one partition. `next_offset` is where reading continues after them."""
 
     __slots__ = ("batches", "next_offset", "partition", "start")
 
@@ -61,27 +61,27 @@ class FetchSettings:
 
 
 class Fetcher:
-    """`out_of_range(partition, position)` gives the new position, or None when it comes later."""
+    """`out_of_range(partition, position)` returns the new position, or None if it comes later."""
 
     def __init__(self, cluster: Cluster, settings: FetchSettings) -> None:
         self._cluster = cluster
         self._settings = settings
         self.positions: dict[Partition, int] = {}
-        self.lost: set[Partition] = set()  # positions that are not in the log any more
+        self.lost: set[Partition] = set()  # positions that are no longer in the log
         self._leaders: dict[Partition, int] = {}
         self._topic_ids: dict[str, bytes] = {}
         self._topic_names: dict[bytes, str] = {}
         self._connections: dict[int, Connection] = {}
-        self._asked: dict[int, dict[Partition, int]] = {}  # of each leader: the positions under way
+        self._asked: dict[int, dict[Partition, int]] = {}  # of each leader: positions in flight
         self._pause_until = 0.0
 
     def assign(self, positions: dict[Partition, int]) -> None:
-        """Read these from now on; those that stay keep their positions."""
+        """Read these partitions from now on; those that stay keep their positions."""
         self.positions = {key: self.positions.get(key, offset) for key, offset in positions.items()}
         self.lost &= set(positions)
 
     def poll(self, timeout_s: float) -> list[Chunk]:
-        """What came within the time. Errors that pass are waited out; others are raised."""
+        """The chunks that arrived within this time. Transient errors are waited out, others are raised."""
         deadline = time.monotonic() + timeout_s
         while True:
             self._send()
@@ -191,7 +191,7 @@ class Fetcher:
             for row in topic.partitions:
                 key = name, row.partition_index
                 if asked.get(key) is None or self.positions.get(key) != asked[key]:
-                    continue  # it was given away or moved meanwhile
+                    continue  # the partition was revoked, or its position reset, in the meantime
                 chunk = self._take(key, asked[key], row)
                 if chunk is not None:
                     found.append(chunk)
@@ -227,7 +227,7 @@ class Fetcher:
         return chunk
 
     def _visible(self, batches: list[Batch], data: memoryview, aborted: list[Any]) -> Iterator[Batch]:
-        """Without control batches, and without what was aborted when only what is committed is read."""
+        """The batches without control batches, and without aborted transactions if only committed records are read."""
         later = sorted(aborted, key=lambda row: int(row.first_offset), reverse=True)
         open_aborts: set[int] = set()
         for batch in batches:
@@ -247,7 +247,7 @@ class Fetcher:
                 yield batch
 
     def _drop(self, leader: int) -> None:
-        """Its connection failed: its partitions' leaders are looked up again."""
+        """The connection failed: the leaders of its partitions are looked up again."""
         connection = self._connections.pop(leader, None)
         if connection is not None:
             connection.close()

@@ -1,7 +1,7 @@
-"""How `pykafkad consume` shows records: Kafka's formatters by their class names, and what they are told.
+"""How `pykafkad consume` shows records: Kafka's formatters by their class names, and their properties.
 
-A formatter is made from its properties and turns a record into the bytes for standard output. KIP-1034 and
-KIP-1001 are the formatters for Kafka's own topics.
+A formatter is made from its properties and turns a record into the bytes for standard output. KIP-1034 and KIP-1001 are
+the formatters for Kafka's own topics.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ DEFAULT = PACKAGE + "DefaultMessageFormatter"
 
 
 def choose(name: str, properties: Mapping[str, str]) -> Write:
-    """The formatter of that name; ClientError when there is none."""
+    """The formatter of that name; ClientError if there is none."""
     make = FORMATTERS.get(name)
     if make is None:
         raise ClientError(f"{name}: there are {', '.join(FORMATTERS)}")
@@ -37,7 +37,7 @@ def choose(name: str, properties: Mapping[str, str]) -> Write:
 
 
 class DefaultFormatter:
-    """The parts that were asked for, one behind the other, and a line's end."""
+    """The parts that the properties select, one behind the other, and a line separator."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         def flag(name: str, default: bool = False) -> bool:
@@ -130,7 +130,7 @@ def _double(data: bytes) -> str:
 
 
 def _float(data: bytes) -> str:
-    """The fewest digits that are this float, as Java shows them."""
+    """The fewest digits that identify this float, as Java prints it."""
     from pykafkad.config_def import show_double
 
     _check_size(data, 4, "FloatDeserializer")
@@ -150,7 +150,7 @@ def _boolean(data: bytes) -> str:
 
 
 def _escaped(data: bytes) -> str:
-    """Bytes.toString: what is printable, and \\xNN for the rest."""
+    r"""Kafka's Bytes.toString(): printable characters, and \xNN for all others."""
     return "".join(chr(byte) if 32 <= byte < 127 and byte != 0x5C else f"\\x{byte:02X}" for byte in data)
 
 
@@ -167,7 +167,7 @@ DESERIALIZERS: dict[str, Deserialize] = {
 
 
 def deserializer(properties: Mapping[str, str], name: str) -> Deserialize | None:
-    """What `name` says; its own properties have that name before them."""
+    """The deserializer of that name; its own properties have that name as their prefix."""
     wanted = properties.get(name)
     if wanted is None:
         return None
@@ -199,7 +199,7 @@ def _string(properties: Mapping[str, str], name: str) -> Deserialize:
 
 
 def _logging(properties: Mapping[str, str]) -> Write:
-    """Kafka's also logs each record, at a level that its tools do not show."""
+    """Kafka's formatter logs each record as well, at a level that its tools do not show."""
     return DefaultFormatter(properties)
 
 

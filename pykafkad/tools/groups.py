@@ -1,8 +1,8 @@
 """`pykafkad groups`: what kafka-consumer-groups does, and kafka-groups' listing.
 
-With one of --all-types, --group-type, --protocol, --consumer, --share or --streams, `--list` prints the table
-of kafka-groups; without, the ids of the consumer groups as kafka-consumer-groups does. As there, a fault at
-the broker is told on standard output and the exit code stays 0.
+With one of --all-types, --group-type, --protocol, --consumer, --share or --streams, `--list` prints the table of
+kafka-groups; without, the ids of the consumer groups as kafka-consumer-groups does. As there, an error of the broker is
+printed to standard output and the exit code stays 0.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def list_groups(cluster: Cluster, options: Options) -> None:
 
 
 def parse_states(text: str) -> list[str]:
-    """States in any case; ValueError for those that a consumer group cannot be in."""
+    """States in any case; ValueError for those that a consumer group cannot have."""
     if not text:
         return []
     known = {state.lower(): state for state in STATES}
@@ -228,7 +228,7 @@ def parse_types(text: str) -> list[str]:
 
 
 def _list_all_kinds(options: Options) -> int:
-    """The listing of kafka-groups, whose faults are worth an exit code."""
+    """The listing of kafka-groups, whose errors change the exit code."""
     kind = options.value("group-type")
     if kind is not None and kind.lower() not in TYPES:
         raise ValueError("--group-type must be a valid group type.")
@@ -288,12 +288,12 @@ def delete_groups(cluster: Cluster, group_ids: Sequence[str]) -> None:
 
 
 def validate_expression(expression: str) -> int:
-    """Whether the broker would take it in a subscription."""
-    from pykafkad.pure.groups.regular_expressions import InvalidPattern, RegularExpression
+    """Whether the broker would accept it in a subscription."""
+    from pykafkad.pure.regex.parsing import InvalidPattern, parse
 
     said = "is valid"
     try:
-        RegularExpression(expression)
+        parse(expression)
     except InvalidPattern as problem:
         said = f"is invalid: {problem}"
     output.line(f"The regular expression `{expression}` {said}.")

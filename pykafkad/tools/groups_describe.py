@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pykafkad.tools.admin_groups import Committed, Description, Member
 
 MISSING = "-"
-NOTE = 15  # what most columns are wide at least
+NOTE = 15  # the smallest width of most columns
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 Row = list[str]
 
@@ -39,12 +39,12 @@ def describe(cluster: Cluster, options: Options, group_ids: Sequence[str]) -> No
 
 
 def java_order(text: str) -> bytes:
-    """Java's strings are compared by their UTF-16 units."""
+    """Java compares strings by their UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 
 def is_shown(group: Description, count: int) -> bool:
-    """Whether there is something to show; what else is to be said of the group is said."""
+    """Whether there is a table to show; the message for a group without one is printed here."""
     if group.state == "Dead":
         output.line(f"\nError: Consumer group '{group.group_id}' does not exist.")
     elif group.state == "Empty":
@@ -63,7 +63,7 @@ def is_shown(group: Description, count: int) -> bool:
 
 
 def offset_rows(cluster: Cluster, group: Description) -> list[Row]:
-    """GROUP … CLIENT-ID of each partition: those of members first, the members with most of them first."""
+    """GROUP … CLIENT-ID of each partition: first those that have a member, the members with the most partitions first."""
     committed = admin_groups.committed_offsets(cluster, group.group_id)
     members = [member for member in group.members if member.assignment]
     members.sort(key=lambda member: -len(member.assignment))
@@ -99,7 +99,7 @@ def _rows(
 
 
 def log_ends(cluster: Cluster, partitions: Sequence[Partition]) -> dict[Partition, int]:
-    """The end of each partition that has a leader. Topics that are gone: the fault is raised."""
+    """The log end offset of each partition that has a leader. If a topic does not exist, its error is raised."""
     topics = admin.described(admin.describe_topics(cluster, sorted({topic for topic, _ in partitions})))
     led = {
         (topic.name, row.index)
@@ -125,7 +125,7 @@ def print_offsets(group: Description, rows: list[Row], verbose: bool) -> None:
         return
     titles = ["GROUP", "TOPIC", "PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG"]
     titles += ["CONSUMER-ID", "HOST", "CLIENT-ID"]
-    wide = {0, 1, 7, 8}  # columns that grow with what is in them
+    wide = {0, 1, 7, 8}  # columns that are as wide as their contents
     widths = [max(NOTE, *(len(row[at]) for row in rows)) if at in wide else NOTE for at in range(len(titles))]
     widths[2], widths[9] = 10, 0
     columns = [at for at in range(len(titles)) if verbose or at != 3]
@@ -138,7 +138,7 @@ def print_offsets(group: Description, rows: list[Row], verbose: bool) -> None:
 
 
 def print_members(group: Description, verbose: bool) -> None:
-    """As in Kafka, the titles are printed even where there is nothing to show."""
+    """As in Kafka, the titles are printed even if there is nothing to show."""
     is_shown(group, len(group.members))
     members = group.members if group.state != "Dead" else []
     kinds = {member.upgraded for member in members}
@@ -166,7 +166,7 @@ def _identity(group: Description, member: Member) -> Row:
 def _verbose_columns(
     group: Description, members: Sequence[Member], migrating: bool
 ) -> tuple[list[Row], list[int]]:
-    """The further columns of the titles and of each member, and their widths."""
+    """The additional columns of the titles and of each member, and their widths."""
     rows = [["CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT", "UPGRADED"]]
     for member in members:
         upgraded = MISSING if member.upgraded is None else str(member.upgraded).lower()

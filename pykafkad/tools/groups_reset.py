@@ -1,4 +1,4 @@
-"""`pykafkad groups --reset-offsets` and `--delete-offsets`: where a group goes on."""
+"""`pykafkad groups --reset-offsets` and `--delete-offsets`: moves and deletes a group's committed offsets."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from pykafkad.tools.admin import Partition
 
 INACTIVE = ("Empty", "Dead")
-LOOSE_QUOTE_LENGTH = 24  # texts longer than this are quoted in the CSV
-LOWEST_SAFE = "-"  # and so are those with a character below it
+LOOSE_QUOTE_LENGTH = 24  # longer texts are quoted in the CSV
+LOWEST_SAFE = "-"  # and so are those with a character below this
 Plan = dict["Partition", int]
 
 
 def reset(cluster: Cluster, options: Options, group_ids: Sequence[str]) -> None:
-    """Plan the reset of each group, carry it out where that is asked, and print the plans."""
+    """Plan the reset of each group, carry it out if that is asked for, and print the plans."""
     plans: dict[str, Plan] = {}
     for group_id in group_ids:
         state = _state(cluster, group_id)
@@ -128,7 +128,7 @@ def _check_exist(cluster: Cluster, partitions: Sequence[Partition]) -> None:
 
 
 class Planner:
-    """The new offset of each partition, by the one scenario that the options name."""
+    """The new offset of each partition, by the one scenario that the options select."""
 
     def __init__(self, cluster: Cluster, options: Options, group_id: str) -> None:
         self._cluster = cluster
@@ -168,7 +168,7 @@ class Planner:
         return {key: row.offset for key, row in found.items()}
 
     def _within_log(self, wanted: Plan) -> Plan:
-        """Offsets below the first or above the end of the log move there, which is told."""
+        """Offsets before the start or after the end of the log are moved there, with a warning."""
         starts = self._log_offsets(dict.fromkeys(wanted, admin.EARLIEST))
         ends = self._ends(wanted)
         found = {}
@@ -260,7 +260,7 @@ def export(plans: Mapping[str, Plan], *, with_group: bool) -> str:
 
 
 def quoted(text: str) -> str:
-    """As the CSV library of Kafka's tool writes a text: quoted when it is long or may need it."""
+    """A text as the CSV library of Kafka's tool writes it: quoted if it is long or may need it."""
     if len(text) <= LOOSE_QUOTE_LENGTH and text and all(character >= LOWEST_SAFE for character in text):
         return text
     return '"' + text.replace('"', '""') + '"'
@@ -303,7 +303,7 @@ def delete_offsets(cluster: Cluster, options: Options) -> None:
 
 
 def _to_delete(cluster: Cluster, topics: Iterable[str], results: dict[Partition, str]) -> list[Partition]:
-    """The partitions that are meant; topics that are not there go to `results` at once."""
+    """The partitions that the options name; topics that do not exist go to `results` at once."""
     found: list[Partition] = []
     whole = []
     for argument in topics:

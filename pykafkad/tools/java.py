@@ -1,7 +1,7 @@
-"""What a tool's output owes to Java: the order of its hash maps.
+"""The part of a tool's output that depends on Java: the order of its hash maps.
 
-Kafka's tools print many lists in the order of a HashMap. That order is given by the keys and is the same each
-time, so it is followed here: a diff of our lines with theirs shows nothing.
+Kafka's tools print many lists in the order of a HashMap. That order depends on the keys alone and is the same each
+time, so it is followed here: a diff of our output with theirs is empty.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def partition_hash(key: tuple[str, int]) -> int:
 def hash_order(
     keys: Iterable[K], hash_of: Callable[[Any], int] = string_hash, capacity: int = DEFAULT_CAPACITY
 ) -> list[K]:
-    """The keys as a HashMap lists them that was made with this capacity and given them in this order."""
+    """The keys in the order of a HashMap that was created with this capacity and got the keys in this order."""
     distinct = list(dict.fromkeys(keys))
     size = 1
     while size < capacity:

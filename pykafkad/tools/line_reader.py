@@ -18,7 +18,7 @@ CHUNK_BYTES = 64 * 1024
 
 
 class Lines:
-    """Lines out of chunks of bytes: UTF-8, ended by \\n, \\r or both, as Java's readers take them."""
+    r"""Lines from chunks of bytes: UTF-8, ended by \n, \r or both, as Java's readers do it."""
 
     def __init__(self) -> None:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -26,7 +26,7 @@ class Lines:
         self._after_return = False
 
     def feed(self, data: bytes) -> list[str]:
-        """The lines that are whole now; no data: the input is at its end."""
+        """The lines that are complete now. Empty data means the end of the input."""
         text = self._decoder.decode(data, final=not data)
         if self._after_return and text:
             text = text.removeprefix("\n")
@@ -46,7 +46,7 @@ def read_chunk(descriptor: int) -> bytes:
 
 
 class LineReader:
-    """A line to key, value and headers, by the reader's properties."""
+    """Turns a line into key, value and headers, by the reader's properties."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         self._has_key = _is_true(properties.get("parse.key"))
@@ -97,7 +97,7 @@ class LineReader:
         return self._bytes(key), self._bytes(line[start:]), found
 
     def _until(self, line: str, start: int, separator: str, what: str) -> tuple[str | None, int]:
-        """The text before the separator, and where it goes on behind it."""
+        """The text before the separator, and the position after it."""
         end = line.find(separator, start)
         if end >= 0:
             return line[start:end], end + len(separator)

@@ -28,7 +28,7 @@ OPTIONS: tuple[Option, ...] = (
 
 
 class Terse(Exception):
-    """A mistake whose sentence says it all."""
+    """An error whose message is printed without the exception's name."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -86,7 +86,7 @@ def _ask(cluster: Cluster, broker: int) -> list[Any]:
 
 
 def to_json(found: dict[int, list[Any]], topics: set[str]) -> str:
-    """One line; the keys stand as in the maps of Kafka's tool."""
+    """One line of JSON; the keys are in the order of the maps of Kafka's tool."""
     import json
 
     brokers = [

@@ -1,8 +1,8 @@
 """Membership of a group by the classic protocol: join, sync, heartbeat, leave.
 
-Owns the member's identity and generation, and the thread that sends heartbeats, so that a reader who is slow
-with its output stays a member. The assignor is Kafka's `range`; a leader assigns for the whole group. Rebalances
-are eager: everything is given up before joining again (KIP-394 member ids, KIP-345 static members).
+Owns the member's identity and generation, and the thread that sends heartbeats, so that a reader whose output is slow
+stays a member. The assignor is Kafka's `range`; a leader assigns for the whole group. Rebalances are eager: all
+partitions are revoked before joining again (KIP-394 member ids, KIP-345 static members).
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ class ClassicMembership:
 
     def __init__(self, cluster: Cluster, beats: Cluster, member: MemberSettings) -> None:
         self._cluster = cluster
-        self._beats = beats  # the thread's own connections
+        self._beats = beats  # connections of the heartbeat thread
         self._settings = member
         self.member_id = ""
         self.generation = -1
         self.assigned: list[Partition] | None = None
         self._topics: list[str] = []
-        self._counts: dict[str, int] = {}  # partitions of the group's topics, as the leader saw them
+        self._counts: dict[str, int] = {}  # the partitions of the group's topics, as the leader saw them last
         self._must_join = True
         self._fatal: Exception | None = None
         self._lock = threading.Lock()
@@ -80,13 +80,13 @@ class ClassicMembership:
         return self._settings.instance_id
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """These topics from now on."""
+        """Subscribe to these topics from now on."""
         if sorted(topics) != self._topics:
             self._topics = sorted(topics)
             self._must_join = True
 
     def poll(self, give_up: Callable[[Sequence[Partition]], object]) -> bool:
-        """Join if that is due, having given up what is assigned; whether there is a new assignment."""
+        """Join if that is due, after revoking what is assigned; whether there is a new assignment."""
         if self._fatal is not None:
             raise self._fatal
         if not self._must_join or not self._topics:
@@ -101,7 +101,7 @@ class ClassicMembership:
         return True
 
     def check_counts(self, counts: Mapping[str, int]) -> None:
-        """New partitions of topics that this member, as the leader, has assigned: assign again."""
+        """If topics that this member, as the leader, has assigned have got new partitions, join again to assign them."""
         if any(counts.get(topic, known) != known for topic, known in self._counts.items()):
             self._must_join = True
 
@@ -220,7 +220,7 @@ class ClassicMembership:
             return
         with self._lock:
             if request.generation_id != self.generation:
-                return  # it was about a generation that is over
+                return  # it was about an earlier generation
             if code == errors.UNKNOWN_MEMBER_ID:
                 self.member_id = ""
             if code in (errors.FENCED_INSTANCE_ID, errors.GROUP_AUTHORIZATION_FAILED):
@@ -233,7 +233,8 @@ class ClassicMembership:
     # -- leaving
 
     def leave(self) -> None:
-        """Dynamic members say so; static ones come back, and keep their place until the session is over."""
+        """Dynamic members leave the group. Static members do not: they keep their assignment until their session times
+        out."""
         self._stop.set()
         if self._thread is not None:
             self._thread.join(self._settings.heartbeat_interval_s + 1)

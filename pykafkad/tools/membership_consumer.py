@@ -1,8 +1,8 @@
-"""Membership of a group by the consumer protocol (KIP-848): one heartbeat does it all.
+"""Membership of a group by the consumer protocol (KIP-848), which needs heartbeats alone.
 
-Owns the member id (chosen here), the epoch, and the thread that sends heartbeats. The broker assigns: what a
-heartbeat's answer says is taken over at the next poll, what is to be given up is given up first, and the next
-heartbeat says what is owned. An epoch that the broker fences means to join again with nothing.
+Owns the member id (generated here), the epoch, and the thread that sends heartbeats. The broker assigns: the assignment
+in the answer to a heartbeat is taken over at the next poll, which first revokes what is no longer assigned; the next
+heartbeat reports the partitions that are owned. A fenced member joins again without partitions.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
 FENCED = frozenset({errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID})
-FIRST_INTERVAL_S = 0.1  # until the broker has said how often
+FIRST_INTERVAL_S = 0.1  # until the broker has sent its interval
 
 Assignment = dict[bytes, list[int]]  # topic id -> partitions
 
 
 class ConsumerMembership:
-    """The face of ClassicMembership; `generation` is the member epoch."""
+    """The same interface as ClassicMembership; `generation` is the member epoch."""
 
     def __init__(self, cluster: Cluster, beats: Cluster, member: MemberSettings) -> None:
         self._cluster = cluster
@@ -39,7 +39,7 @@ class ConsumerMembership:
         self.assigned: list[Partition] | None = None
         self._topics: list[str] = []
         self._sent_topics: list[str] | None = None
-        self._target: Assignment | None = None  # what the broker wants
+        self._target: Assignment | None = None  # the assignment that the broker has sent last
         self._owned: Assignment = {}
         self._sent_owned: Assignment | None = None
         self._names: dict[bytes, str] = {}
@@ -61,10 +61,10 @@ class ConsumerMembership:
         self._wake.set()
 
     def check_counts(self, counts: Mapping[str, int]) -> None:
-        """The broker watches the topics itself."""
+        """Nothing to do: the broker watches the topics itself."""
 
     def poll(self, give_up: Callable[[Sequence[Partition]], object]) -> bool:
-        """Take over what the broker assigned; whether that is something new."""
+        """Take over the broker's assignment; whether it is new."""
         if self._fatal is not None:
             raise self._fatal
         if self._thread is None and self._topics:
@@ -96,7 +96,7 @@ class ConsumerMembership:
         self._wake.set()
 
     def _named(self, assignment: Assignment) -> list[Partition] | None:
-        """By topic name; None while a topic is not known yet."""
+        """The assignment by topic names; None while the name of a topic is not known yet."""
         if any(topic_id not in self._names for topic_id in assignment):
             self._names = {topic.id: topic.name for topic in list_topics(self._cluster)}
         if any(topic_id not in self._names for topic_id in assignment):
@@ -120,7 +120,7 @@ class ConsumerMembership:
             self._wake.clear()
 
     def _request(self) -> Any:
-        """Everything when joining, and afterwards what has changed."""
+        """All fields when joining, afterwards only those that have changed."""
         is_joining = self.generation == JOIN_EPOCH
         changed_topics = is_joining or self._topics != self._sent_topics
         changed_owned = is_joining or self._owned != self._sent_owned

@@ -1,7 +1,7 @@
 """Messages as the JSON that Kafka's converters write: one line, fields in the order of the schema.
 
-Fields that the version does not have are left out, and tagged ones at their default; bytes are base64, ids
-22 characters.
+Fields that the version does not have are left out, and so are tagged fields at their default; bytes are base64, ids 22
+characters.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def _value(field: wire.Field, kind: str, value: Any, version: int) -> Any:
 
 
 def to_text(value: Any) -> str:
-    """JSON without blanks, escaped as Kafka's library does: everything but controls as it is."""
+    """JSON without blanks, escaped as Kafka's library does it: only control characters are escaped."""
     if value is None:
         return "null"
     if value is True or value is False:

@@ -47,7 +47,7 @@ OPTIONS: tuple[Option, ...] = (
 
 
 class Terse(Exception):
-    """A mistake whose sentence says it all."""
+    """An error whose message is printed without the exception's name."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -101,7 +101,7 @@ def parse_time(text: str) -> int:
 
 
 def parse_filter(options: Options) -> Callable[[str, int | None], bool]:
-    """allows(topic, partition); without a partition: whether any may be."""
+    """allows(topic, partition). With None as the partition: whether any partition of the topic may be allowed."""
     rules = options.value("topic-partitions")
     if rules is not None:
         parsed = [parse_rule(rule) for rule in rules.split(",")]
@@ -118,7 +118,7 @@ def parse_filter(options: Options) -> Callable[[str, int | None], bool]:
 
 
 def parse_rule(rule: str) -> Callable[[str, int | None], bool]:
-    """One of --topic-partitions."""
+    """One rule of --topic-partitions."""
     found = RULE.fullmatch(rule)
     if found is None:
         raise Terse(f"Invalid rule specification: {rule}")

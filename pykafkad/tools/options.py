@@ -1,8 +1,8 @@
 """The options of the tools, as Kafka's tools read and explain them.
 
-Owns the rules of the library that Kafka's tools are written with: `--name value`, `--name=value` and
-`-name value` are the same, an option may be given again, a value may begin with a dash, arguments that are no
-options are ignored, `--` ends the options; and its words for what is wrong. The explanations are ours.
+Owns the rules of the library that Kafka's tools are written with: `--name value`, `--name=value` and `-name value` are
+the same, an option may be given again, a value may begin with a dash, arguments that are no options are ignored, `--`
+ends the options; and its error messages. The explanations are ours.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-FOLLOWS_KAFKA = "4.3.1"  # what `--version` says: the release whose tools these are like
+FOLLOWS_KAFKA = "4.3.1"  # what `--version` prints: the release whose tools these are like
 
 NONE, OPTIONAL, REQUIRED = range(3)  # whether an option takes an argument
 STRING, INTEGER, LONG = "String", "Integer", "Long"
 RANGES = {INTEGER: 1 << 31, LONG: 1 << 63}
-WIDTH, GAP = 80, 2  # of the explanation's two columns
+WIDTH, GAP = 80, 2  # width of the explanation's two columns
 
 
 class OptionError(Exception):
-    """What the command line may not say; str() is the sentence for it."""
+    """A mistake in the command line; str() is the message for it."""
 
 
 class Usage(Exception):
-    """The sentence is followed by an explanation of the options, and the exit code is 1."""
+    """The message is followed by an explanation of the options, and the exit code is 1."""
 
 
 class Exit(Exception):
-    """The tool ends with this code; everything is said already."""
+    """The tool ends with this code; all messages have been printed."""
 
     def __init__(self, code: int) -> None:
         super().__init__(code)
@@ -40,7 +40,7 @@ class Exit(Exception):
 
 
 class Option:
-    """One option: what it takes and what it does. `shown`: how its argument is described."""
+    """One option: its argument and its meaning. `shown` is how the argument is described."""
 
     __slots__ = (
         "argument",
@@ -129,7 +129,7 @@ VERSION = flag("version", "Show the version of Kafka whose tool this is like.")
 
 
 class Options:
-    """A command line, read."""
+    """A command line that was read."""
 
     def __init__(self, known: Sequence[Option], arguments: Sequence[str]) -> None:
         self.known = {option.name: option for option in (*known, HELP, VERSION)}
@@ -191,7 +191,7 @@ class Options:
     def has_any(self, names: Iterable[str]) -> bool:
         return any(name in self._given for name in names)
 
-    # -- rules that many tools have
+    # -- rules that many tools share
 
     def require(self, *names: str) -> None:
         for name in names:
@@ -230,7 +230,8 @@ class _Reader:
                 self._take(name, text if equals else None, rest)
             elif len(argument) > 1 and argument.startswith("-"):
                 name, equals, text = argument[1:].partition("=")
-                # an option of several letters may have one dash; else it would be letters, of which we have none
+                # an option of several letters may have one dash; otherwise it would be several short options, of which
+                # there are none
                 self._take(name if name in self._known else name[0], text if equals else None, rest)
 
     def _take(self, name: str, given: str | None, rest: list[str]) -> None:
@@ -275,7 +276,7 @@ def _converted(option: Option, text: str) -> str:
 
 
 def check_address(text: str | None) -> None:
-    """What some tools demand of --bootstrap-server before they try it."""
+    """What some tools check of --bootstrap-server before they use it."""
     if text is None or not text.strip():
         raise Usage("Error while validating the bootstrap address\n")
     for entry in text.split(","):
@@ -295,9 +296,9 @@ def run(
     *,
     usage_for_faults: bool = True,
 ) -> int:
-    """Read the command line, explain where asked or where it is wrong, else do `body`.
+    """Read the command line, explain the options if asked to or if it is wrong, else run `body`.
 
-    `usage_for_faults`: whether the tool explains its options when one is unknown, or says only that it is.
+    `usage_for_faults`: whether the tool explains its options if one is unknown, or prints only the error.
     """
     try:
         if not arguments:
@@ -329,7 +330,7 @@ def run(
 
 
 def explanation(known: Sequence[Option]) -> str:
-    """The options in two columns, those that are needed first, then by name."""
+    """The options in two columns, first those that are required, then by name."""
     options = sorted((*known, HELP, VERSION), key=lambda option: (not option.needed, option.name))
     title = "Option (* = required)" if options[0].needed else "Option"
     rows = [(title, "Description"), ("-" * len(title), "-----------")]
@@ -356,7 +357,7 @@ def _help_display(option: Option) -> str:
 
 
 def _fitted(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` where its words allow it; lines that go on are indented."""
+    """The text in lines of at most `width`, if its words allow that; continued lines are indented."""
     lines = []
     for natural in text.split("\n"):
         current = ""

@@ -1,7 +1,7 @@
-"""Standard output of the tools: bytes, gathered, written when they are many or when asked.
+"""Standard output of the tools: bytes that are collected, and written when they are many or on request.
 
-Owns the buffer (lines of a tool are written with few system calls) and the progress line that only a person
-sees: it goes to standard error when that is a terminal, and nowhere otherwise.
+Owns the buffer (the lines of a tool are written with few system calls) and the progress line for users: it goes to
+standard error if that is a terminal, and nowhere otherwise.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def text(value: str) -> None:
 
 
 def flush() -> None:
-    """Everything so far leaves the process; what pytest or a caller put in sys.stdout's place is honoured."""
+    """Write everything so far; if pytest or a caller has replaced sys.stdout, to that."""
     global _size
     data = b"".join(_parts)
     _parts.clear()
@@ -53,7 +53,7 @@ def flush() -> None:
 
 
 def discard() -> None:
-    """Nobody reads any more: what is left is dropped, and Python's own flush at exit finds nothing to do."""
+    """Nobody reads the output any more: drop what is left, so that Python's own flush at exit has nothing to do."""
     global _size
     _parts.clear()
     _size = 0
@@ -61,13 +61,13 @@ def discard() -> None:
 
 
 def error(text: str) -> None:
-    """A line for standard error, behind what was said on standard output."""
+    """A line for standard error, after everything so far was written to standard output."""
     flush()
     sys.stderr.write(f"{text}\n")
 
 
 class Progress:
-    """A line that is written over and over, while a terminal is there to show it."""
+    """A line that is overwritten again and again, if standard error is a terminal."""
 
     __slots__ = ("_at", "_shown", "enabled")
 
@@ -90,7 +90,7 @@ class Progress:
         sys.stderr.flush()
 
     def clear(self) -> None:
-        """Take the line away, before other lines come."""
+        """Remove the line, before other lines are written."""
         if self._shown:
             self._shown = False
             sys.stderr.write("\r\x1b[K")

@@ -1,4 +1,4 @@
-"""`pykafkad perf-consume`: what kafka-consumer-perf-test does: read so many records, and say how fast."""
+"""`pykafkad perf-consume`: what kafka-consumer-perf-test does: reads this many records, and measures how fast."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class _Run:
         self._records = self._bytes = 0
         self._joining_ms = self._round_joining_ms = 0
         self._assigned: set[Partition] = set()
-        self._last = (times.now_ms(), 0, 0)  # of the last line: time, records, bytes
+        self._last = (times.now_ms(), 0, 0)  # at the last line: time, records, bytes
         self._start_ms = self._join_start_ms = times.now_ms()
         self._consumer = self._subscribed()
 
@@ -194,7 +194,7 @@ class _Run:
     # -- lines
 
     def _report(self, now_ms: int) -> None:
-        """The line of an interval, and what the next one starts from."""
+        """Print the line of an interval; returns the values with which the next one starts."""
         if self._is_detailed:
             start_ms, records, size = self._last
             elapsed_ms = now_ms - start_ms
@@ -233,7 +233,7 @@ class _Run:
 
 
 def ratio(amount: float, seconds: float) -> str:
-    """As Java's %.4f shows a quotient, of 0 seconds too."""
+    """A quotient as Java's %.4f prints it, also if there were 0 seconds."""
     if seconds:
         return f"{amount / seconds:.4f}"
     return "Infinity" if amount else "NaN"

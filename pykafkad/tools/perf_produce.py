@@ -1,7 +1,8 @@
-"""`pykafkad perf-produce`: what kafka-producer-perf-test does: so many records, as fast as they go or by a rate.
+"""`pykafkad perf-produce`: what kafka-producer-perf-test does: sends this many records, as fast as possible or at a
+rate.
 
-Owns its command line (which follows other rules than the other tools': it is argparse4j's there and argparse
-here) and the numbers. The lines on standard output are Kafka's; a person at a terminal sees the progress too.
+Owns its command line (which follows other rules than those of the other tools: it is parsed by argparse4j there and
+argparse here) and the numbers. The lines on standard output are Kafka's; on a terminal there is a progress line too.
 """
 
 from __future__ import annotations
@@ -196,7 +197,7 @@ class _Plan:
 
 
 def read_payloads(path: str, delimiter: str) -> list[bytes]:
-    """The parts of a text file between what matches the delimiter."""
+    """The parts of a text file between matches of the delimiter."""
     import re
 
     output.line(f"Reading payloads from: {os.path.abspath(path)}")
@@ -211,7 +212,7 @@ def read_payloads(path: str, delimiter: str) -> list[bytes]:
 
 
 class _Stats:
-    """Latencies and sizes of records, in all and since the last line."""
+    """Latencies and sizes of records, over all and since the last line."""
 
     def __init__(self, count: int, interval_ms: int, is_steady: bool) -> None:
         self._sampling = count // min(count, SAMPLES_MAX)
@@ -353,7 +354,7 @@ class _Run:
 
 
 def print_metrics(rows: dict[str, float]) -> None:
-    """Numbers by name, as Kafka's tools print their clients' metrics; ours keeps few."""
+    """Numbers by name, as Kafka's tools print their clients' metrics; there are few of them here."""
     width = max(map(len, rows))
     output.line(f"\n{'Metric Name':<{width}}   Value")
     for name in sorted(rows):

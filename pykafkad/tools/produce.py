@@ -38,7 +38,7 @@ READER_HELP = (
     "null.marker: a text that stands for null. A line is HEADERS<delimiter>KEY<separator>VALUE, as far as "
     "they are parsed."
 )
-# option -> the producer's config it is about
+# option -> the producer config that it sets
 CONFIGS = {
     "timeout": "linger.ms",
     "request-required-acks": "acks",
@@ -52,7 +52,7 @@ CONFIGS = {
     "metadata-expiry-ms": "metadata.max.age.ms",
     "max-block-ms": "max.block.ms",
 }
-# old name -> new one, for options that Kafka renames
+# old name -> new one, for options that Kafka has renamed
 RENAMED = {
     "producer.config": "command-config",
     "producer-property": "command-property",
@@ -169,7 +169,7 @@ def _check(options: Options) -> None:
 
 
 def _current(options: Options, name: str) -> str:
-    """The option under its old name, where that is what was given."""
+    """The name of the option that was given: the new one, or its old name."""
     old = next(old for old, new in RENAMED.items() if new == name)
     return old if options.has(old) else name
 
@@ -184,7 +184,7 @@ def reader_properties(options: Options) -> dict[str, str]:
 
 
 def producer_configs(options: Options) -> dict[str, str]:
-    """The file, over it the properties, over them the options."""
+    """The configs of the file, overridden by the properties, overridden by the options."""
     file = options.value(_current(options, "command-config"))
     found = settings.load(file) if file is not None else {}
     found |= settings.pairs(options.values(_current(options, "command-property")))
@@ -199,7 +199,7 @@ def producer_configs(options: Options) -> dict[str, str]:
 
 
 class _Run:
-    """Lines in, records out, until the input ends."""
+    """Reads lines and sends records, until the input ends."""
 
     def __init__(self, options: Options, reader: LineReader, producer: Producer) -> None:
         self._topic = options.text("topic")
@@ -237,7 +237,7 @@ class _Run:
             output.flush()
 
     def _wait_for_input(self, descriptor: int) -> None:
-        """Meanwhile batches that have lingered leave, and answers are taken."""
+        """Wait for input. In the meantime batches whose linger time is over are sent, and answers received."""
         while True:
             waiting = [descriptor, *self._producer.answers_from]
             ready = readable(waiting, self._producer.linger_left_s())
@@ -266,7 +266,7 @@ class _Run:
 
 
 def _complain(topic: str, key: bytes | None, content: bytes | None, problem: Exception) -> None:
-    """A record that did not arrive; the others go on."""
+    """Report a record that could not be sent; the others continue."""
 
     def shown(data: bytes | None) -> str:
         return "null" if data is None else f"{len(data)} bytes"

@@ -1,10 +1,10 @@
 """A producer on the blocking client: what kafka-console-producer and kafka-producer-perf-test need of one.
 
-Owns the batches under way. `send` returns at once while there is room; `poll` sends what is ready and takes the
-answers that are there; `flush` waits for all. Invariants: with idempotence (KIP-98, the default) batches of a
-partition keep their sequence numbers over retries and leave in order again after a failure; at most
-`max.in.flight.requests.per.connection` requests are under way on a connection; a batch is done once, with its
-fault or without. Transactions are begun and ended around flushes.
+Owns the batches in flight. `send` returns at once while there is space; `poll` sends what is ready and takes the
+answers that are there; `flush` waits for all. Invariants: with idempotence (KIP-98, the default) batches of a partition
+keep their sequence numbers over retries and are sent in order again after a failure; at most
+`max.in.flight.requests.per.connection` requests are in flight on a connection; a batch is completed once, with an error
+or without. Transactions are begun and ended around flushes.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
     from pykafkad.net.connection import Connection
     from pykafkad.tools.batching import Done
 
-PRODUCE_BY_NAME = 12  # later versions name topics by their ids
+PRODUCE_BY_NAME = 12  # later versions have topic ids instead of names
 SEQUENCES = 2**31
 OUT_OF_ORDER_AFTER_FAILURE = frozenset({errors.OUT_OF_ORDER_SEQUENCE_NUMBER})
 
 
 class Topic:
-    """What is known of a topic: the leader of each partition, and where keyless records go."""
+    """The state of a topic: the leader of each partition, and the partition for records without a key."""
 
     __slots__ = ("available", "fetched", "leaders", "sticky")
 
@@ -60,7 +60,7 @@ class Producer:
         self._topics: dict[str, Topic] = {}
         self._open: dict[tuple[str, int], Batch] = {}
         self._ready: deque[Batch] = deque()
-        self._connections: dict[int, Connection] = {}  # leader -> where its batches go
+        self._connections: dict[int, Connection] = {}  # leader -> the connection for its batches
         self._under_way: dict[Connection, deque[list[Batch]]] = {}
         self._failed: list[Batch] = []
         self._bytes = 0
@@ -83,7 +83,7 @@ class Producer:
         timestamp_ms: int,
         done: Done | None = None,
     ) -> None:
-        """Take a record. A fault of the record alone goes to `done`; without it, it is raised."""
+        """Take a record. An error of this record alone is passed to `done`, or raised if there is none."""
         try:
             batch_key, size = self._place(topic, key, value, headers)
         except (errors.KafkaError, OSError) as problem:
@@ -123,7 +123,7 @@ class Producer:
         return (name, topic.sticky.choose(topic.available, size)), size
 
     def _topic(self, name: str) -> Topic:
-        """The topic with at least one leader; it may be created by being asked for."""
+        """The topic, with at least one leader. Asking for it may create it."""
         topic = self._topics.get(name)
         if topic is None:
             topic = self._topics[name] = Topic(self.settings.batch_bytes)
@@ -155,14 +155,14 @@ class Producer:
         self._ready.append(self._open.pop(key))
 
     def _close_old(self) -> None:
-        """Batches that have lingered are ready too."""
+        """Batches whose linger time is over are ready too."""
         limit = time.monotonic() - self.settings.linger_s
         for key, batch in list(self._open.items()):
             if batch.created <= limit:
                 self._close(key)
 
     def linger_left_s(self) -> float | None:
-        """How long until a batch is old enough; None when none waits."""
+        """How long until a batch is old enough; None if there is no batch."""
         if not self._open:
             return None
         oldest = min(batch.created for batch in self._open.values())
@@ -185,14 +185,14 @@ class Producer:
         self._send_ready()
 
     def flush(self) -> None:
-        """All that was sent is done, one way or the other."""
+        """Wait until all records are completed, with an error or without."""
         for key in list(self._open):
             self._close(key)
         while self._ready or self._under_way or self._failed:
             self._wait()
 
     def _wait(self) -> None:
-        """Go one step on: an answer, or a pause before what failed is sent again."""
+        """Wait for the next event: an answer, or the end of a pause before a retry."""
         for key in list(self._open):
             self._close(key)
         self._send_ready()
@@ -208,7 +208,7 @@ class Producer:
         if self._failed and not self._under_way:
             self._requeue()
         if not self._ready or self._failed:
-            return  # order: what failed goes first
+            return  # in order: failed batches come first
         if self._has_gap:
             if self._under_way:
                 return
@@ -229,7 +229,7 @@ class Producer:
                     self._fail(batches, problem)
 
     def _by_leader(self) -> dict[int, list[Batch]]:
-        """Ready batches by leader, as many as may leave: one of each partition in a request."""
+        """Ready batches by leader, as many as may be sent: one of each partition in a request."""
         found: dict[int, list[Batch]] = {}
         taken: set[tuple[str, int]] = set()
         kept: deque[Batch] = deque()
@@ -289,7 +289,7 @@ class Producer:
                 self._finish(batch, None)
 
     def _connection(self, leader: int) -> Connection:
-        """One of our own, since requests are under way on it while others are asked and answered."""
+        """A connection of the producer's own, since requests are in flight on it while others are sent and answered."""
         connection = self._connections.get(leader)
         if connection is None:
             if leader not in self._cluster.brokers:
@@ -298,7 +298,7 @@ class Producer:
         return connection
 
     def _lose(self, connection: Connection | None, problem: Exception) -> None:
-        """It is of no use any more: what is under way on it is sent again."""
+        """The connection cannot be used any more: what was in flight on it is sent again."""
         if connection is None:
             return
         connection.close()
@@ -340,11 +340,11 @@ class Producer:
                 self._fail([batch], errors.KafkaError(row.error_code, row.error_message))
 
     def _fail(self, batches: list[Batch], problem: Exception) -> None:
-        """Send them again where that may help, else give them up."""
+        """Send the batches again if that may help, else give them up."""
         code = problem.code if isinstance(problem, errors.KafkaError) else errors.NETWORK_EXCEPTION
         now = time.monotonic()
         for batch in batches:
-            # a batch behind a failed one is out of order until that one is through, or its gap is closed
+            # a batch behind a failed one is out of order until that one succeeds, or its gap is closed
             waits = code in OUT_OF_ORDER_AFTER_FAILURE and (bool(self._failed) or self._has_gap)
             if code == errors.MESSAGE_TOO_LARGE and len(batch.rows) > 1:
                 self._has_gap = batch.sequence >= 0
@@ -357,7 +357,7 @@ class Producer:
                 self._finish(batch, problem)
 
     def _requeue(self) -> None:
-        """What failed is in front again, in its order, and its leaders are looked up."""
+        """Put failed batches in front again, in their order, and look up their leaders."""
         failed, self._failed = self._failed, []
         failed.sort(key=lambda batch: batch.created)
         self._ready.extendleft(reversed(failed))
@@ -365,7 +365,7 @@ class Producer:
             try:
                 self._fetch_topic(name, self._topics[name])
             except (OSError, errors.KafkaError):
-                pass  # the batches' own deadlines end it
+                pass  # the batches' own delivery time-outs end it
 
     def _finish(self, batch: Batch, problem: Exception | None) -> None:
         self._bytes -= batch.size - BATCH_OVERHEAD
@@ -375,8 +375,8 @@ class Producer:
     # -- idempotence and transactions
 
     def _begin_anew(self) -> None:
-        """Sequence numbers that never arrive leave a gap: a new producer id starts without one. A transaction
-        cannot: its later batches fail."""
+        """If a batch with sequence numbers is given up, they leave a gap, which a new producer id does not have. A
+        transaction cannot change its producer id: its later batches fail."""
         self._has_gap = False
         if self.transaction is not None:
             return
@@ -386,7 +386,7 @@ class Producer:
             batch.sequence = -1
 
     def _initialize(self) -> None:
-        """Ask for a producer id: at any broker, or at the coordinator of the transactional id."""
+        """Get a producer id: from any broker, or from the coordinator of the transactional id."""
         transactional_id = self.settings.transactional_id
 
         def call() -> Any:
@@ -412,7 +412,7 @@ class Producer:
         self._initialize()
 
     def commit(self) -> None:
-        """End the transaction: everything in it is visible."""
+        """Commit the transaction: everything in it becomes visible."""
         self.flush()
         assert self.transaction is not None
         self.transaction.end()

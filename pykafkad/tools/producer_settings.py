@@ -56,7 +56,7 @@ class ProducerSettings:
         return codec, settings.number(configs, key, 0) if key in configs else None
 
     def _idempotence(self, configs: Mapping[str, str]) -> bool:
-        """On unless another config excludes it; asked for, it excludes those."""
+        """On, unless another config excludes it. If it is set explicitly, such a config is an error."""
         is_asked = "enable.idempotence" in configs
         wanted = settings.boolean(configs, "enable.idempotence", True)
         if self.transactional_id is not None and not wanted:

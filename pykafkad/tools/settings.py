@@ -1,7 +1,7 @@
 """Properties files and key=value arguments of the tools: the configs of a Kafka client.
 
-Owns reading them and the refusal of what this client does not do: it speaks PLAINTEXT. A config that would
-change who can read along is refused, never passed over.
+Owns reading them and the refusal of configs that this client does not support, which speaks PLAINTEXT only. A config
+that would change who can read the data in transit is refused, never ignored.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def load(path: str) -> dict[str, str]:
-    """A .properties file; ClientError where Java's tool would fail to read it."""
+    """Load a .properties file; ClientError if Java's tool would fail to read it."""
     from pykafkad import properties
 
     try:
@@ -26,7 +26,7 @@ def load(path: str) -> dict[str, str]:
 
 
 def pairs(arguments: Iterable[str]) -> dict[str, str]:
-    """key=value arguments; no value is an empty one."""
+    """Configs from key=value arguments; a missing value is an empty one."""
     found = {}
     for argument in arguments:
         key, _, value = argument.partition("=")

@@ -1,4 +1,4 @@
-"""A rate that is not exceeded by much: short sleeps, gathered until they are worth one."""
+"""Keeps a rate from being exceeded by much: short sleeps are added up until they are long enough to be precise."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ LEAST_SLEEP_S = 0.002
 
 
 class Throttle:
-    """`target` records a second; below 0: no limit; 0: wait for ever behind the first."""
+    """`target` records a second; below 0: no limit; 0: wait for ever after the first."""
 
     def __init__(self, target: float, start_ms: int) -> None:
         self._target = target
@@ -17,7 +17,7 @@ class Throttle:
         self._owed_s = 0.0
 
     def is_due(self, count: int, now_ms: int) -> bool:
-        """Whether that many by now are too many."""
+        """Whether this many records by now are too many."""
         if self._target < 0:
             return False
         elapsed_s = (now_ms - self._start_ms) / 1000

@@ -12,7 +12,7 @@ def now_ms() -> int:
 
 
 def parse_datetime_ms(text: str) -> int:
-    """`2026-01-31T23:59:59.999`, with Z, +01, +0100 or +01:00 behind it; without: UTC."""
+    """`2026-01-31T23:59:59.999`, followed by Z, +01, +0100 or +01:00; without one of these it is in UTC."""
     import re
     from datetime import datetime, timedelta, timezone
 
@@ -38,7 +38,7 @@ def parse_datetime_ms(text: str) -> int:
 
 
 def parse_duration_ms(text: str) -> int:
-    """`PnDTnHnMn.nS`, each part signed if it must be; a leading minus turns all around."""
+    """`PnDTnHnMn.nS`, each part with an optional sign; a leading minus negates all of them."""
     import re
 
     number = r"([+-]?\d+)"
@@ -54,7 +54,7 @@ def parse_duration_ms(text: str) -> int:
 
 
 def format_date(pattern: str, moment_ms: int) -> str:
-    """A moment in local time by a SimpleDateFormat pattern."""
+    """A time in the local time zone by a SimpleDateFormat pattern."""
     local = time.localtime(moment_ms // 1000)
     out = []
     at = 0

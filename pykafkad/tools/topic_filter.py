@@ -1,4 +1,4 @@
-"""Which topics and partitions are meant: regular expressions and ranges, as Kafka's tools take them."""
+"""Which topics and partitions are selected: regular expressions and ranges, as in Kafka's tools."""
 
 from __future__ import annotations
 

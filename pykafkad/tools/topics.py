@@ -25,7 +25,7 @@ REPORTS = (
 )
 USE_CONFIGS = " (To alter topic configurations, the kafka-configs tool can be used.)"
 MAX_REPLICATION = 32767
-DEFAULT_CONFIG = 5  # where a config comes from: nobody set it
+DEFAULT_CONFIG = 5  # the source of a config that nobody has set
 
 OPTIONS: tuple[Option, ...] = (
     value("bootstrap-server", "server to connect to", "REQUIRED: brokers to start from, HOST:PORT,…"),
@@ -139,7 +139,7 @@ def _check(options: Options) -> None:
 
 
 def _check_pairs(options: Options) -> None:
-    """Which options are for which actions."""
+    """Which options can be used with which actions."""
 
     def only(name: str, *actions: str, also_not: Sequence[str] = ()) -> None:
         options.exclude(name, [*(other for other in ACTIONS if other not in actions), *also_not])
@@ -214,7 +214,7 @@ def delete(cluster: Cluster, options: Options) -> None:
 
 
 def _names(cluster: Cluster, options: Options) -> list[str]:
-    """The topics that --topic and --exclude-internal leave."""
+    """The topics that --topic and --exclude-internal select."""
     expression = options.value("topic")
     chosen = TopicFilter(".*" if expression is None else expression)
     exclude = options.has("exclude-internal")
@@ -223,7 +223,7 @@ def _names(cluster: Cluster, options: Options) -> list[str]:
 
 
 def _matching(cluster: Cluster, options: Options) -> list[str]:
-    """The same, and there must be some if --topic names one."""
+    """The same, but it is an error if --topic names topics and none is found."""
     names = _names(cluster, options)
     if options.value("topic") and not names and not options.has("if-exists"):
         raise ValueError(f"Topic '{options.value('topic')}' does not exist as expected")
@@ -231,7 +231,7 @@ def _matching(cluster: Cluster, options: Options) -> list[str]:
 
 
 def _wanted(options: Options) -> tuple[dict[int, list[int]], dict[str, str]]:
-    """--replica-assignment and --config, read and checked."""
+    """The values of --replica-assignment and --config, checked."""
     from pykafkad.config import ConfigError, validate_topic_config
 
     text = options.value("replica-assignment") or ""
@@ -304,7 +304,7 @@ def _to_describe(cluster: Cluster, options: Options) -> list[admin.TopicDescript
     names = _matching(cluster, options)
     limit = options.number("partition-size-limit-per-response") or admin.PARTITIONS_IN_ANSWER
     found = admin.described(admin.describe_topics(cluster, names, at_a_time=limit))
-    count = len(names)  # the admin client has them in a map, a copy of that, and another map
+    count = len(names)  # the admin client has them in a map, which is copied into a second and a third map
     copied = hash_order(hash_order(names, capacity=count), capacity=count * 4 // 3 + 1)
     return [found[name] for name in hash_order(copied, capacity=count)]
 

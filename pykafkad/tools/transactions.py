@@ -1,7 +1,7 @@
-"""One transactional producer's transactions: partitions are added before they are written to, then it ends.
+"""The transactions of one producer: partitions are added before they are written to, then the transaction ends.
 
-Speaks the versions before KIP-890's second part, which every broker since 2.5 serves, whatever its
-transaction.version: AddPartitionsToTxn 3, Produce 11, EndTxn 4.
+Uses versions from before KIP-890's second part, which every broker since 2.5 serves, whatever its transaction.version:
+AddPartitionsToTxn 3, Produce 11, EndTxn 4.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Transaction:
         self._producer_id, self._epoch = producer_id, epoch
 
     def add(self, partitions: Iterable[Partition]) -> None:
-        """These are written to in the transaction; those that are in it already are not told again."""
+        """Add these partitions to the transaction, except for those that were added before."""
         new = [key for key in dict.fromkeys(partitions) if key not in self._partitions]
         if not new:
             return
@@ -65,7 +65,7 @@ class Transaction:
                 for topic in response.results_by_topic_v3_and_below
                 for row in topic.results_by_partition
             ]
-            # of several codes, the one that says what is wrong: the others were not attempted because of it
+            # of several codes the one that is the cause: the other partitions were not attempted because of it
             for code in sorted(codes, key=lambda code: code == errors.OPERATION_NOT_ATTEMPTED):
                 check(code)
 
@@ -73,7 +73,7 @@ class Transaction:
         self._partitions.update(new)
 
     def end(self) -> None:
-        """Commit; nothing was begun when nothing was added."""
+        """Commit the transaction; if no partition was added there is nothing to end."""
         if not self._partitions:
             return
         request = EndTxnRequest(

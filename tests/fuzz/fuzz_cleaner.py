@@ -1,9 +1,9 @@
-"""Mutated segments: nothing but CleanerError comes out of a cleaning, and what it writes can be read.
+"""Mutated segments: a cleaning raises nothing but CleanerError, and what it writes can be read.
 
     python tests/fuzz/fuzz_cleaner.py --seconds N --seed S
 
-Seeds are random compacted logs; mutations are of bytes and of header fields. The checksum is put right in most, so that
-what lies behind it is reached. A failure prints its seed and its round.
+Seeds are random compacted logs; mutations are of bytes and of header fields. Most get a right checksum, so that the
+code after the check is reached. A failure prints its seed and its round.
 """
 
 from __future__ import annotations

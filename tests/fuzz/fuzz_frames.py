@@ -3,7 +3,8 @@
 Each case is one loop with a few peers that send frames, good and bad, in pieces, go away at any moment, and read
 slowly; its handler answers at once, later, with objects, with file ranges, or raises. Whatever happens, each peer
 gets a prefix of the answers it is due, whole and in order; one that sent only good frames and stays gets all of
-them; the bounds on answers hold; and nothing is ever reported as a mistake of the loop's own.
+them; the bounds on answers hold; and nothing is ever reported as a mistake of the loop's own. The bytes of some travel
+plainly, of others through one of the transports of seam_kit.py.
 Meant to be run under ASAN (`make asan`). A failure prints the seed of its case.
 """
 
@@ -19,9 +20,10 @@ from types import ModuleType
 from typing import Any
 
 ROOT = Path(__file__).parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+sys.path.insert(0, str(ROOT))
 
-from reactor_kit import LOOPS, Encodable, FileRange, Loop, Peer, body_of, frame  # noqa: E402
+from tests.reactor_kit import LOOPS, Encodable, FileRange, Loop, Peer, body_of, frame  # noqa: E402
+from tests.seam_kit import KINDS, join  # noqa: E402
 
 SIZES = [0, 1, 10, 200, 2000, 65_530, 65_540, 200_000]
 BAD = [b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"GET / HTTP/1.1", b"\x16\x03\x01\0\xa5", b"\x80\0\0\0\0\0"]
@@ -77,7 +79,7 @@ class Case:
         return [head, FileRange(self.path, offset, size)], head + self.content[offset : offset + size]
 
     def keep_some(self, view: memoryview, body: bytes) -> None:
-        """A view that somebody keeps must go on showing what it showed."""
+        """A view that is kept must not change."""
         if self.chance.random() < 0.02:
             self.kept.append((view, body))
             if len(self.kept) > 20:
@@ -94,10 +96,10 @@ class Case:
             ticket, parts = self.open_tickets.pop()
             ticket.answer(parts)
 
-    # -- the peers' side
+    # -- the peers
 
     def join(self) -> None:
-        peer, connection = self.loop.peer()
+        peer, connection = join(self.loop, self.chance.choice(["plain", "plain", *KINDS]))
         self.loop.peers.remove(peer)  # it reads and writes when this case says so
         self.due[connection], self.handled[connection] = bytearray(), bytearray()
         self.connection_of[peer] = connection
@@ -165,7 +167,7 @@ class Case:
         self.loop.close()
 
     def finish(self) -> None:
-        """Honest peers send the rest and get all that is due; the others just end."""
+        """Honest peers send the rest and get all their answers; the others just end."""
         for peer in [peer for peer, honest in self.honest.items() if not honest]:
             peer.sock.close()
             self.leave(peer)

@@ -1,10 +1,10 @@
-"""Mutated record batches: nothing but RecordsError comes out, and what is accepted can be read or is refused again.
+"""Mutated record batches: only RecordsError is raised, and what is accepted can be read, or is refused again.
 
     python tests/fuzz/fuzz_records.py --seconds N --seed S
 
-Seeds are Kafka's golden batches and batches built here; mutations are of bytes, of header fields, of the records
-inside before they are compressed, and of compressed bytes. Length and CRC are put right in most, so that what lies
-behind those checks is reached. A failure prints its seed, its round and the bytes.
+Seeds are Kafka's golden batches and batches built here; mutations are of bytes, of header fields, of the records before
+they are compressed, and of compressed bytes. Most get a right length and CRC, so that the code after those checks is
+reached. A failure prints its seed, its round and the bytes.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def mutate_header(chance: random.Random, data: bytearray) -> None:
 
 
 def mutate_inside(chance: random.Random, data: bytearray) -> None:
-    """Unpack the records, mutate them, pack them again, perhaps by another codec."""
+    """Decompress the records, mutate them, compress them again, perhaps with another codec."""
     if len(data) < 61 or data[16] != 2:
         return
     try:
@@ -129,7 +129,7 @@ def mutation(chance: random.Random, seeds: list[bytes]) -> bytearray:
 
 
 def attempt(data: bytearray, rules: Rules) -> None:
-    """Everything that looks at bytes from outside."""
+    """Call everything that reads bytes from outside."""
     for look in (
         records.scan,
         lambda found: list(records.read(found)),

@@ -51,7 +51,7 @@ def golden() -> list[tuple[str, int, bytes]]:
 
 
 def mutate(chance: random.Random, data: bytes, other: bytes) -> bytes:
-    """One change, of a kind that hurts decoders."""
+    """One change, of a kind that decoders may not expect."""
     out = bytearray(data)
     at = chance.randrange(len(out) + 1)
     kind = chance.randrange(8)
@@ -86,7 +86,7 @@ def mutant(chance: random.Random, cases: list[tuple[str, int, bytes]]) -> tuple[
 
 
 def verdict(cls: Any, version: int, buffer: Any, start: int, end: int) -> tuple[str, Any, int]:
-    """What decoding came to: ("ok", object, bytes used) or ("refused", None, 0)."""
+    """The result of decoding: ("ok", object, bytes used) or ("refused", None, 0)."""
     try:
         made, stop = cls.decode_prefix(buffer, version, start, end)
     except wire.WireError:

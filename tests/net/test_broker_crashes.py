@@ -1,4 +1,4 @@
-"""kill -9 in the middle of a stream: what was acknowledged is there, once, and the producer goes on where it was."""
+"""kill -9 in the middle of a stream: acknowledged records are there, once, and the producer continues where it was."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def produce(client: Any, producer_id: int, sequence: int) -> Any:
 
 
 def everything(broker: Broker) -> list[int]:
-    """The values in the log, from its start to its end; each offset holds the value of its number."""
+    """The values in the log, from its start to its end; the value at each offset is the number of the offset."""
     values: list[int] = []
     with broker.client() as client:
         while True:
@@ -50,11 +50,11 @@ def everything(broker: Broker) -> list[int]:
                 return values
             for record in records.read(answer.records):
                 if record.offset >= len(values):
-                    values.append(int(record.value))
+                    values.append(int(record.value or b""))
 
 
 def stream_until_killed(broker: Broker, producer_id: int, start: int, enough: int) -> int:
-    """Produce one by one; once `enough` are acknowledged the broker is killed beside us. How many were."""
+    """Produce one record after the other; once `enough` are acknowledged the broker is killed. Returns how many were."""
     acknowledged = start
     killer = None
     with broker.client() as client:
@@ -85,7 +85,7 @@ def test_nothing_acknowledged_is_lost_and_nothing_is_there_twice() -> None:
             found = everything(broker)
             assert found == list(range(len(found))), "a record is missing, or there twice"
             assert acknowledged <= len(found) <= acknowledged + 1
-            if len(found) > acknowledged:  # it was stored, and its answer was lost: the producer asks again
+            if len(found) > acknowledged:  # stored, but the answer was lost: the producer repeats it
                 with broker.client() as client:
                     again = produce(client, producer_id, acknowledged)
                 assert (again.error_code, again.base_offset) == (0, acknowledged)

@@ -1,4 +1,4 @@
-"""The program as a process: start, what it says, how it ends; by way of the test kit, tested with it."""
+"""The program as a process: start, output, end. The tests use the test kit, which is tested with it."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_a_second_broker_on_a_directory_is_refused(tmp_path: Path) -> None:
     assert (second.returncode, out) == (1, "")
     assert len(err.splitlines()) == 1
     assert str(tmp_path / "data") in err
-    assert (tmp_path / "data").is_dir()  # a directory that was given stays
+    assert (tmp_path / "data").is_dir()  # a given directory stays
 
 
 def test_a_waiting_fetch_is_answered_when_the_broker_stops() -> None:

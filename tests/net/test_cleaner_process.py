@@ -1,4 +1,4 @@
-"""The log cleaner in the program: it cleans by itself, obeys configs at once, and is stopped and killed in the middle."""
+"""The log cleaner in the program: it runs by itself, obeys configs at once, and is stopped and killed in the middle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from pykafkad.hot import records
 from pykafkad.messages import FetchRequest, IncrementalAlterConfigsRequest, ProduceRequest
-from pykafkad.storage import checkpoints
+from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.testing import Broker
 from pykafkad.testing.client import Client
 
@@ -28,7 +28,7 @@ SMALL = {
 
 
 def produce(client: Client, start: int, count: int, size: int = 1000) -> None:
-    """Batches of ten records, their keys one after the other."""
+    """Batches of ten records, with consecutive keys."""
     for first in range(start, start + count, 10):
         rows: Any = [
             (b"%d" % (n % KEYS), b"%d" % n + b"x" * size, [], NOW_MS) for n in range(first, first + 10)
@@ -86,7 +86,7 @@ def wait_until(reached: Callable[[], bool]) -> None:
 
 
 def check(found: dict[int, tuple[bytes, int]], end: int) -> None:
-    """Whatever is there is as it was, and the newest of each key is there."""
+    """All records are as they were, and the newest of each key is there."""
     assert all(number == offset and key == b"%d" % (offset % KEYS) for offset, (key, number) in found.items())
     assert set(range(end - KEYS, end)) <= set(found)
 
@@ -137,7 +137,7 @@ def test_a_stop_in_the_middle_of_a_throttled_cleaning_is_clean() -> None:
 
 
 def thread_states(broker: Broker) -> str:
-    """Reading the index pass's bytes shows in nothing but a thread more; by then a second has gone by."""
+    """The first pass shows only in an additional thread; by then a second has passed."""
     threads = os.listdir(f"/proc/{broker.pid}/task")
     return "cleaner" if len(threads) > 1 and time.monotonic() - broker_started(broker) > 2 else ""
 

@@ -1,6 +1,7 @@
-"""Disks that fail under a running broker: strace makes its system calls fail, a file system of a few megabytes runs full.
+"""Disks that fail under a running broker: system calls fail by strace, and a file system of a few megabytes becomes
+full.
 
-What Kafka 4.3.1 answered in the same places (two directories, the one without the metadata log full) is what is expected.
+Expected is what Kafka 4.3.1 answered in the same cases (two directories, the one without the metadata log full).
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from strace_kit import Injected, needs_strace, wait_until
 
 from pykafkad import errors
 from pykafkad.hot import records
@@ -31,12 +31,13 @@ from pykafkad.messages import (
     ProduceRequest,
 )
 from pykafkad.testing import Broker, BrokerError
+from tests.strace_kit import Injected, needs_strace, wait_until
 
 VALUE_BYTES = 1_000
 LEADERLESS = errors.LEADER_NOT_AVAILABLE
 
 
-# -- what clients ask
+# -- requests
 
 
 def produce(client: Any, index: int, value: bytes = b"v", acks: int = -1) -> tuple[int, int]:
@@ -55,7 +56,7 @@ def fetch(client: Any, index: int, offset: int = 0) -> tuple[int, list[bytes]]:
     request = FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=1 << 24, topics=topics)
     found = client.call(request, 12).responses[0].partitions[0]
     read = records.read(found.records) if found.records else ()
-    return found.error_code, [each.value for each in read if each.offset >= offset]
+    return found.error_code, [each.value or b"" for each in read if each.offset >= offset]
 
 
 def everything(client: Any, index: int) -> list[bytes]:
@@ -86,7 +87,7 @@ def partitions(client: Any, version: int = 12) -> list[tuple[int, int, list[int]
 
 
 def homes(client: Any) -> tuple[dict[int, str], dict[str, int]]:
-    """Which directory each partition of `t` lies in, and the error code of each directory."""
+    """The directory of each partition of `t`, and the error code of each directory."""
     results = client.call(DescribeLogDirsRequest(topics=None), 4).results
     found = {
         each.partition_index: result.log_dir
@@ -197,7 +198,7 @@ def test_a_failed_flush_acknowledges_nothing_and_is_not_tried_again(tmp_path: Pa
 @needs_strace
 def test_a_read_that_fails_is_a_storage_error(tmp_path: Path) -> None:
     with two_directories(tmp_path) as pair, pair.broker.client() as client:
-        for _ in range(40):  # more than the broker remembers the places of
+        for _ in range(40):  # more than the broker keeps positions of
             produce(client, pair.in_b, b"v" * VALUE_BYTES)
         with Injected(pair.broker, "pread64", "error=EIO", f"{pair.b}/t-{pair.in_b}/{0:020d}.log"):
             assert fetch(client, pair.in_b, 1)[0] == errors.KAFKA_STORAGE_ERROR
@@ -283,7 +284,7 @@ def test_groups_whose_partition_is_offline_have_no_coordinator(tmp_path: Path) -
 
 
 def remove_files(directory: str) -> None:
-    """Somebody puts a file where a directory was: nothing in it can be opened or written any more."""
+    """Somebody replaces the directory by a file: nothing in it can be opened or written any more."""
     os.rename(directory, f"{directory}.gone")
     Path(directory).touch()
 
@@ -299,7 +300,7 @@ def test_a_directory_that_is_gone_fails_its_new_segments_and_comes_back(tmp_path
         answer = client.call(CreateTopicsRequest(topics=topics, timeout_ms=5000), 7)
         assert answer.topics[0].error_code == errors.NONE
         pair.broker.kill()
-        pair.broker.restart()  # without it: what lies there is offline, and not made anew elsewhere
+        pair.broker.restart()  # without it: its partitions are offline, and not created anew elsewhere
         with pair.broker.client() as again:
             pair.expect_b_offline(again)
             assert not any(
@@ -315,7 +316,7 @@ def test_a_directory_that_is_gone_fails_its_new_segments_and_comes_back(tmp_path
             assert produce(again, pair.in_b) == (errors.NONE, 1)
 
 
-# -- a disk that runs full
+# -- a full disk
 
 
 @pytest.fixture

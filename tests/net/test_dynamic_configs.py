@@ -1,4 +1,4 @@
-"""Configs changed while the program runs: they count at once, and are there after a stop and after a kill."""
+"""Configs altered while the program runs: they take effect at once, and are there after a stop and after a kill."""
 
 from __future__ import annotations
 

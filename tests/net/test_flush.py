@@ -1,4 +1,4 @@
-"""A disk that takes its time to sync: who was promised it waits, and nobody else."""
+"""A disk that syncs slowly: producers who were promised a flush wait for it, and nobody else does."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from strace_kit import Injected, needs_strace, wait_until
 
 from pykafkad import errors
 from pykafkad.hot import records, wire
 from pykafkad.messages import FetchRequest, ProduceRequest, ProduceResponse
 from pykafkad.testing import Broker
+from tests.strace_kit import Injected, needs_strace, wait_until
 
 DELAY_SECONDS = 0.5
 PRODUCERS = 10
@@ -61,7 +61,7 @@ def high_watermark(client: Any, topic: str) -> int:
 
 
 class Producer(threading.Thread):
-    """One record; when it was acknowledged, and where it is."""
+    """Produces one record; notes when it was acknowledged, and its offset."""
 
     def __init__(self, broker: Broker) -> None:
         super().__init__(daemon=True)
@@ -107,7 +107,7 @@ def test_nobody_reads_what_is_not_synced(broker: Broker) -> None:
         while True:
             mark = high_watermark(client, "synced")
             if time.monotonic() - began >= DELAY_SECONDS:
-                break  # the sync may be through
+                break  # the sync may be done already
             assert mark == 1
             looks += 1
         producer.join()

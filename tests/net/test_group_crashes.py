@@ -1,4 +1,4 @@
-"""kill -9 while groups commit: what was acknowledged is there, nothing is there that was not sent, members go on."""
+"""kill -9 while groups commit: acknowledged offsets are there, no offset is there that was not sent, members continue."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SMALL = {"offsets.topic.num.partitions": 3, "offsets.load.buffer.size": 4096}
 
 
 class Committer:
-    """One client that commits for one group, a number higher each time, until its broker is gone."""
+    """One client that commits for one group, a higher number each time, until its broker is gone."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -63,7 +63,7 @@ def commit(group_id: str, offset: int, **fields: Any) -> Any:
 
 
 def committed(client: Any, group_id: str) -> set[int]:
-    """What the partitions stand at, once the group is loaded."""
+    """The committed offsets, once the group is loaded."""
     kind = OffsetFetchRequest
     request = kind(groups=[kind.OffsetFetchRequestGroup(group_id=group_id, topics=None)])
     deadline = time.monotonic() + READY_SECONDS
@@ -100,7 +100,7 @@ def test_no_acknowledged_commit_is_lost() -> None:
             broker.restart()
             with broker.client() as client:
                 for each in committers:
-                    # the rows of a commit are one batch, so they stand together
+                    # the rows of a commit are one batch, so all of them are there or none
                     (offset,) = committed(client, each.group_id)
                     assert each.acknowledged <= offset <= each.sent
                     each.sent = each.acknowledged = offset
@@ -166,7 +166,11 @@ def test_consumers_go_on_after_a_crash_as_if_nothing_had_been() -> None:
         find_coordinator(broker)
         with broker.client() as client:
             asked: dict[str, Any] = {"group_id": "g", "member_id": member_id}
-            first = {"rebalance_timeout_ms": 60_000, "subscribed_topic_names": ["t"], "topic_partitions": []}
+            first: dict[str, Any] = {
+                "rebalance_timeout_ms": 60_000,
+                "subscribed_topic_names": ["t"],
+                "topic_partitions": [],
+            }
             answer = client.call(ConsumerGroupHeartbeatRequest(**asked, **first, member_epoch=0), 1)
             assert answer.error_code == 0
             epoch = answer.member_epoch

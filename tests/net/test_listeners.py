@@ -1,20 +1,22 @@
-"""Listeners: what they bind, whom they admit, and whom they show the door."""
+"""Listeners: the addresses they bind, the connections they accept, and those they close."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import pytest
-from reactor_kit import Loop, echo, frame
 
-from pykafkad.cluster.commits import submit_inline
 from pykafkad.config import BrokerConfig
 from pykafkad.config_def import ConfigError
 from pykafkad.errors import StartupError
+from pykafkad.net.hosts import address_of
 from pykafkad.net.listeners import Listeners
 from pykafkad.net.loop import reactor_module
+from pykafkad.net.sweep import Sweep
+from pykafkad.slices import Work, finish
+from tests.reactor_kit import Loop, echo, frame
 
 TWO = {
     "listeners": "CLIENTS://127.0.0.1:0,BROKERS://127.0.0.1:0",
@@ -23,18 +25,24 @@ TWO = {
 }
 
 
+def all_at_once(work: Work, done: Callable[[Any], None]) -> None:
+    done(finish(work))
+
+
 class Door:
-    """Listeners on a loop, and clients that knock."""
+    """Listeners on a loop, and clients that connect."""
 
     def __init__(self, config: dict[str, str]) -> None:
         self.loop = Loop(reactor_module(), echo)
         self.clients: list[socket.socket] = []
-        self.listeners = Listeners(BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0", **config}))
+        self.config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0", **config})
+        self.listeners = Listeners(self.config)
         self.loop.on_close = self.listeners.closed
 
     def open(self) -> Door:
         self.listeners.bind()
         self.listeners.listen(self.loop.reactor)
+        Sweep(self.loop.reactor, self.config["connections.max.idle.ms"], all_at_once).begin()
         return self
 
     def knock(self, name: str = "PLAINTEXT", host: str = "127.0.0.1") -> socket.socket:
@@ -156,7 +164,7 @@ def test_closing_frees_the_port_and_keeps_connections(door: Opener) -> None:
     assert peer.bodies(1) == [b"still here"]
 
 
-# -- who is admitted
+# -- limits of connections
 
 
 def test_at_max_connections_others_wait_until_one_leaves(door: Opener) -> None:
@@ -213,14 +221,14 @@ def test_shares_of_single_addresses_and_hosts(door: Opener) -> None:
     here = door({"max.connections.per.ip": "0", "max.connections.per.ip.overrides": "localhost:3,10.0.0.1:7"})
     for _ in range(5):
         here.knock()
-    assert here.inside in (0, 3)  # 0 where localhost is ::1 first
+    assert here.inside in (0, 3)  # 0 if localhost is ::1 first
     there = door({"max.connections.per.ip.overrides": "127.0.0.1:1"})
     there.knock()
     there.knock()
     assert there.inside == 1
 
 
-# -- who idles
+# -- idle connections
 
 
 def idle(here: Door, ms: int) -> None:
@@ -269,6 +277,142 @@ def test_without_a_bound_nobody_idles_too_long(door: Opener) -> None:
     assert here.inside == 1
 
 
+@pytest.mark.parametrize("idle_ms", [2**63 - 1, 2**53 + 1])
+def test_idling_for_ever_can_be_allowed(door: Opener, idle_ms: int) -> None:
+    here = door({"connections.max.idle.ms": str(idle_ms)})
+    here.knock()
+    idle(here, 2**40)
+    assert here.inside == 1
+
+
+@pytest.mark.parametrize("idle_ms", [0, 1])
+def test_where_hardly_any_idling_is_allowed_the_loop_does_not_spin(door: Opener, idle_ms: int) -> None:
+    texts = {"connection.failed.authentication.delay.ms": "0", "connections.max.idle.ms": "1"}
+    here = door(texts)
+    Sweep(here.loop.reactor, idle_ms, all_at_once).begin()
+    here.knock()
+    idle(here, 1000)
+    assert here.inside == 0
+    here.knock()
+    here.loop.turn(20)
+    assert here.inside == 1, "the next look comes a second later"
+    idle(here, 1000)
+    assert here.inside == 0
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "-2147483648", "2147483647"])
+def test_extreme_sizes_of_buffers_are_what_the_system_makes_of_them(door: Opener, text: str) -> None:
+    texts = {"socket.receive.buffer.bytes": text, "socket.send.buffer.bytes": text}
+    here = door({**texts, "socket.listen.backlog.size": "2147483647"})
+    peer = here.loop.join(here.knock())
+    peer.send(b"x" * 100_000)
+    assert peer.bodies(1) == [b"x" * 100_000]
+
+
+def test_extreme_bounds_on_connections(door: Opener) -> None:
+    most = "2147483647"
+    here = door(
+        {
+            "max.connections": most,
+            "max.connections.per.ip": most,
+            "max.connections.per.ip.overrides": f"127.0.0.1:{most}",
+        }
+    )
+    here.knock()
+    assert here.inside == 1
+    nobody = door({"max.connections": "0"})
+    client = nobody.knock()
+    assert nobody.inside == 0 and not nobody.is_shown_out(client), "it waits in the backlog"
+
+
+# -- incomplete frames
+
+
+def drips(here: Door, client: socket.socket, size: int, seconds: int) -> None:
+    for _ in range(seconds):
+        try:
+            client.send(bytes(size))
+        except OSError:
+            return
+        idle(here, 1000)
+
+
+def test_a_byte_a_second_is_not_held_for_ever(door: Opener) -> None:
+    here = door({})
+    client = here.knock()
+    client.send(b"\0\0\1\0")
+    drips(here, client, 1, 100)
+    assert here.inside == 0
+    assert here.loop.reasons == ["only 60 bytes of its frame came in 60000 ms"]
+
+
+def test_half_a_head_is_not_held_either(door: Opener) -> None:
+    here = door({})
+    here.knock().send(b"\0\0")
+    quiet = here.knock()
+    for _ in range(10):
+        idle(here, 10_000)
+    assert here.inside == 1 and not here.is_shown_out(quiet), "idling is another matter"
+
+
+def test_a_large_frame_on_a_slow_line_becomes_whole(door: Opener) -> None:
+    here = door({})
+    client = here.knock()
+    size = 8 * 1024
+    client.send((size * 300).to_bytes(4, "big"))
+    drips(here, client, size, 299)
+    assert here.inside == 1 and here.loop.reactor.frames == 0
+    client.send(bytes(size))
+    here.loop.turn(3)
+    assert here.loop.reactor.frames == 1
+
+
+def test_many_small_frames_each_of_them_cut_are_no_slow_frame(door: Opener) -> None:
+    here = door({})
+    client = here.knock()
+    cut = frame(b"12345")
+    client.send(cut[:6])
+    for _ in range(100):
+        client.send(cut[6:] + cut[:6])
+        idle(here, 1000)
+    assert here.inside == 1 and here.loop.reactor.frames == 100
+
+
+def test_who_is_not_read_from_is_not_asked_for_more(door: Opener) -> None:
+    """Its answers wait, since it does not read them: only connections.max.idle.ms applies to it."""
+    here = door({})
+    client = here.knock()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    request = frame(bytes(1_000_000))
+    try:
+        for _ in range(1000):
+            request = request[client.send(request) :] or frame(bytes(1_000_000))
+            here.loop.turn()
+    except BlockingIOError:
+        pass
+    connection = next(iter(here.loop.reactor.connections))
+    assert connection.throttled
+    for _ in range(12):
+        idle(here, 10_000)
+    assert here.inside == 1
+
+
+def test_while_frames_wait_for_memory_who_sends_nothing_gives_way_soon(door: Opener) -> None:
+    here = door({})
+    for _ in range(8):
+        here.loop.join(here.knock()).send_bytes((100 << 20).to_bytes(4, "big") + bytes(40 << 20))
+    here.loop.until(lambda: here.loop.reactor.crowded)
+    other = here.loop.join(here.knock())
+    while here.inside > 1:
+        assert here.loop.clock.monotonic_ms() < 240_000
+        other.send(bytes(1 << 20))
+        other.bodies(1)
+        here.loop.turn(30)
+        here.loop.clock.advance(5_000)
+        assert here.loop.reactor.unfinished_bytes <= 356 << 20
+    assert [reason for reason in here.loop.reasons if not (reason or "").startswith("only ")] == []
+
+
 def test_options_of_the_sockets(door: Opener) -> None:
     here = door({"socket.receive.buffer.bytes": "20000", "socket.send.buffer.bytes": "30000"})
     here.knock()
@@ -285,10 +429,15 @@ def test_options_of_the_sockets(door: Opener) -> None:
 # -- a change of the config while it runs
 
 
+def look_up(hosts: Iterable[str], done: Callable[[Mapping[str, str]], None]) -> None:
+    found = {host: address_of(host) for host in hosts}
+    done({host: address for host, address in found.items() if address is not None})
+
+
 def change(here: Door, **texts: str) -> None:
     config = here.listeners._config
     config.adopt(config.with_dynamic({key.replace("_", "."): text for key, text in texts.items()}))
-    here.listeners.reconfigure(submit_inline)
+    here.listeners.reconfigure(look_up)
 
 
 def test_new_bounds_count_for_connections_to_come(door: Opener) -> None:

@@ -1,4 +1,4 @@
-"""The metadata log of a real process: what is refused at start is left untouched, what fails later ends the broker."""
+"""The metadata log of a real process: a start that refuses it leaves it as it is, a failure later ends the broker."""
 
 from __future__ import annotations
 
@@ -108,7 +108,8 @@ def test_another_node_id_is_refused_and_nothing_is_touched(stopped: Path, tmp_pa
 
 
 def test_the_marker_of_a_clean_stop_names_the_last_registration(stopped: Path, tmp_path: Path) -> None:
-    """In every log directory; Kafka takes any other number for an unclean stop (rule R9)."""
+    """The marker in each log directory has the broker epoch of the last registration. To Kafka any other number means
+    an unclean stop."""
     directories = [tmp_path / "one", tmp_path / "two"]
     config = {"node.id": 1, "log.dirs": ",".join(map(str, directories))}
     with Broker({"orders": 4}, config) as broker:
@@ -137,7 +138,7 @@ def create(broker: Broker, name: str) -> Any:
 
 
 def test_a_metadata_log_that_cannot_be_written_ends_the_broker(tmp_path: Path) -> None:
-    """As Kafka halts; what was promised before is there after the next start."""
+    """Kafka halts as well. What was acknowledged before is there after the next start."""
     data = tmp_path / "data"
     with Broker({"orders": 1}, {"node.id": 1}, data=data) as broker:
         size = os.path.getsize(data / LOG)

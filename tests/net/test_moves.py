@@ -1,4 +1,4 @@
-"""A partition moves between log directories under a producer, and the broker is killed beside it."""
+"""A partition moves between log directories while a producer writes to it, and the broker is killed meanwhile."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from moves_kit import home_of, move, wait_until_at
-
 from pykafkad.hot import records
 from pykafkad.messages import (
     FetchRequest,
     ProduceRequest,
 )
 from pykafkad.testing import Broker
+from tests.moves_kit import home_of, move, wait_until_at
 
 SECONDS = 20
-PAUSE_SECONDS = 0.001  # the disk is not ours alone
+PAUSE_SECONDS = 0.001  # the disk is shared with others
 VALUE_BYTES = 5_000
 
 
@@ -66,7 +65,9 @@ def everything(client: Any) -> list[int]:
         answer = client.call(request, 12).responses[0].partitions[0]
         if len(found) >= answer.high_watermark:
             return found
-        found += [int(each.value[:8]) for each in records.read(answer.records) if each.offset >= len(found)]
+        found += [
+            int((each.value or b"")[:8]) for each in records.read(answer.records) if each.offset >= len(found)
+        ]
 
 
 def two_directories(tmp_path: Path) -> tuple[list[str], Broker]:
@@ -107,7 +108,7 @@ def test_a_kill_while_it_moves(tmp_path: Path) -> None:
             told = producer.finish()
             broker.restart()
             with broker.client() as client:
-                wait_until_at(client, target)  # the start goes on with it
+                wait_until_at(client, target)  # the start continues the move
                 found = everything(client)
             assert found == list(range(len(found))) and told <= len(found) <= told + 1
             acknowledged = len(found)

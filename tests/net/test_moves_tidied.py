@@ -1,4 +1,4 @@
-"""A partition moves between log directories while it is produced to, compacted, retained and flushed."""
+"""A partition moves between log directories while it is written to, compacted, shortened by retention and flushed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from moves_kit import home_of, move, wait_until_at
 
 from pykafkad import errors
 from pykafkad.hot import records
@@ -18,6 +17,7 @@ from pykafkad.messages import (
     ProduceRequest,
 )
 from pykafkad.testing import Broker
+from tests.moves_kit import home_of, move, wait_until_at
 
 SECONDS = 30
 MOVES = 4
@@ -33,7 +33,9 @@ SMALL = {"internal.segment.bytes": 16_384, "index.interval.bytes": 512}
 
 
 class Producer(threading.Thread):
-    """Batches of one record, whose key goes round; `newest` has the offset of each key's last acknowledged one."""
+    """Produces batches of one record with rotating keys; `newest` has the offset of each key's last acknowledged
+    record.
+    """
 
     def __init__(self, broker: Broker) -> None:
         super().__init__(daemon=True)
@@ -58,7 +60,7 @@ class Producer(threading.Thread):
                     self.trouble = f"error {found.error_code}, offset {found.base_offset} for {self.count}"
                 self.newest[key] = self.count
                 self.count += 1
-                time.sleep(0.0005)  # the disk is not ours alone
+                time.sleep(0.0005)  # the disk is shared with others
 
     def finish(self) -> None:
         self.done = True
@@ -74,8 +76,9 @@ def log_start(client: Any) -> int:
 
 
 def everything(client: Any) -> dict[int, bytes]:
-    """Offset -> value, of all there is."""
-    offset, found = log_start(client), {}
+    """Offset -> value, of all records."""
+    found: dict[Any, Any] = {}
+    offset = log_start(client)
     while True:
         item = FetchRequest.FetchPartition(partition=0, fetch_offset=offset, partition_max_bytes=1 << 24)
         topics = [FetchRequest.FetchTopic(topic="t", partitions=[item])]
@@ -117,7 +120,7 @@ def test_nothing_is_lost_while_it_moves_and_is_tidied(tmp_path: Path, policy: st
                 target = next(path for path in paths if path != home_of(client))
                 move(client, target)
                 wait_until_at(client, target)
-                at_least = producer.count + 300  # some segments, so that there is something to tidy
+                at_least = producer.count + 300  # some segments, for the cleaner and retention
                 deadline = time.monotonic() + SECONDS
                 while producer.count < at_least and not producer.trouble:
                     assert time.monotonic() < deadline

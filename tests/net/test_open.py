@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_kit import state
 
 from pykafkad import errors
 from pykafkad.hot import records
@@ -39,9 +38,10 @@ from pykafkad.messages import (
     ProduceRequest,
     UpdateFeaturesRequest,
 )
-from pykafkad.storage import checkpoints
+from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.testing import Broker
 from pykafkad.testing.client import Client
+from tests.storage_kit import state
 
 SECONDS = 60
 READY = "pykafkad ready: bootstrap.servers=127.0.0.1:"
@@ -104,7 +104,7 @@ class Opened:
         return code(self.loaded(asked, code))
 
     def loaded(self, asked: Any, code: Callable[[Any], int]) -> Any:
-        """The answer of a coordinator that has read its groups."""
+        """The answer of a coordinator that has loaded its groups."""
         deadline = time.monotonic() + SECONDS
         while code(answer := self.client.call(asked, 8)) in RETRIABLE:
             assert time.monotonic() < deadline
@@ -180,7 +180,7 @@ def test_clients_read_every_record_and_the_directory_stays_as_it_is(
 
 
 def obey_modes() -> None:
-    """In a child before its program begins: root is not above the modes of files any more."""
+    """For a child process of root: give up the capability to ignore the modes of files."""
     libc = ctypes.CDLL(None, use_errno=True)
     for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
         if libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
@@ -235,7 +235,7 @@ def test_groups_work_where_no_offsets_were_kept(logs: Path, tmp_path: Path) -> N
 
 
 def test_one_broker_of_a_cluster_shows_its_partitions(tmp_path: Path) -> None:
-    """Of a directory in which partitions are missing that the metadata knows: as those of other nodes are."""
+    """A directory without some partitions that the metadata has, as with those of other nodes."""
     with (
         Broker(
             topics={"orders": 3, "elsewhere": 1, CONSUMER_OFFSETS: 4},

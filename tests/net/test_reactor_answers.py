@@ -1,4 +1,4 @@
-"""Answers leave in the order of the requests, whenever they become known and whatever they are made of."""
+"""Answers leave in the order of the requests, whenever they are given and whatever they consist of."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from reactor_kit import LOOP_NAMES, LOOPS, Encodable, FileRange, Loop, body_of, echo, frame
+
+from tests.reactor_kit import LOOP_NAMES, LOOPS, Encodable, FileRange, Loop, body_of, echo, frame
 
 
 @pytest.fixture(params=LOOPS, ids=LOOP_NAMES)
@@ -41,28 +42,145 @@ def test_frames_of_any_size_go_through(module: ModuleType, size: int) -> None:
     loop.close()
 
 
-def test_later_answers_wait_for_earlier_ones(module: ModuleType) -> None:
-    tickets = []
+def deferring(tickets: list[Any], handled: list[bytes]) -> Any:
+    """A handler that answers requests that begin with "slow" later."""
 
     def on_frame(connection: Any, buffer: Any, start: int, end: int) -> Any:
         body = body_of(buffer, start, end)
+        handled.append(body)
         if body.startswith(b"slow"):
             tickets.append(connection.defer())
             return tickets[-1]
         return frame(body)
 
-    loop = Loop(module, on_frame)
+    return on_frame
+
+
+def test_a_request_behind_one_that_waits_is_not_begun(module: ModuleType) -> None:
+    tickets: list[Any] = []
+    handled: list[bytes] = []
+    loop = Loop(module, deferring(tickets, handled))
     peer, connection = loop.peer()
-    peer.send(b"slow 1", b"fast 1", b"slow 2", b"fast 2")
+    other, _ = loop.peer()
+    peer.send(b"fast 1", b"slow 1", b"fast 2", b"slow 2", b"fast 3")
     loop.turn(3)
-    assert len(tickets) == 2 and connection.queued_answers == 4
-    tickets[1].answer(frame(b"slow 2"))
-    loop.turn(3)
-    peer.pull()
-    assert not peer.received
+    assert handled == [b"fast 1", b"slow 1"]
+    other.send(b"other")
+    assert other.bodies(1) == [b"other"]
     tickets[0].answer(frame(b"slow 1"))
-    assert peer.bodies(4) == [b"slow 1", b"fast 1", b"slow 2", b"fast 2"]
+    loop.turn(3)
+    assert handled[2:] == [b"other", b"fast 2", b"slow 2"]
+    tickets[1].answer(frame(b"slow 2"))
+    assert peer.bodies(5) == [b"fast 1", b"slow 1", b"fast 2", b"slow 2", b"fast 3"]
     assert connection.queued_answers == connection.queued_bytes == 0
+    loop.close()
+
+
+def test_while_a_request_waits_little_is_received(module: ModuleType) -> None:
+    """However much the client sends behind it, in whatever pieces; and the loop may sleep all the same."""
+    tickets: list[Any] = []
+    handled: list[bytes] = []
+    loop = Loop(module, deferring(tickets, handled))
+    peer, _ = loop.peer()
+    large = bytes(300_000)
+    peer.send(b"slow", large[:10], large, large)
+    for _ in range(50):
+        peer.push()
+        loop.turn()
+    assert handled == [b"slow"] and loop.reactor.received_bytes <= 2 * 65_536
+    passes = loop.reactor.passes
+    loop.reactor.call_later(0, lambda: None)
+    loop.reactor.run_pass(0)
+    assert loop.reactor.passes == passes + 1
+    tickets[0].answer(frame(b"slow"))
+    assert peer.bodies(4) == [b"slow", large[:10], large, large]
+    loop.close()
+
+
+PRODUCE = bytes(2)
+
+
+def test_what_follows_a_produce_finds_what_it_appended(module: ModuleType) -> None:
+    """Several of them share the end of a pass; any other request waits for it."""
+    log: list[bytes] = []
+    appended: list[bytes] = []
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> Any:
+        body = body_of(buffer, start, end)
+        if body.startswith(PRODUCE):
+            appended.append(body[2:])
+            return frame(body[2:])
+        return frame(b",".join(log))
+
+    def on_pass_end() -> None:
+        log.extend(appended)
+        appended.clear()
+
+    loop = Loop(module, on_frame, on_pass_end=on_pass_end)
+    peer, _ = loop.peer()
+    passes = loop.reactor.passes
+    peer.send(PRODUCE + b"a", PRODUCE + b"b", b"read", b"read", PRODUCE + b"c", b"read")
+    assert peer.bodies(6) == [b"a", b"b", b"a,b", b"a,b", b"c", b"a,b,c"]
+    assert loop.reactor.passes - passes <= 4
+    loop.close()
+
+
+def test_behind_an_answer_that_is_held_only_produce_is_begun(module: ModuleType) -> None:
+    held: list[Any] = []
+    handled: list[bytes] = []
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> Any:
+        handled.append(body_of(buffer, start, end))
+        if not handled[-1].startswith(PRODUCE):
+            return frame(handled[-1])
+        held.append(connection.defer())
+        return Encodable(lambda ticket=held[-1]: ticket)  # type: ignore[misc]
+
+    loop = Loop(module, on_frame)
+    peer, _ = loop.peer()
+    peer.send(PRODUCE + b"1", PRODUCE + b"2")
+    loop.turn(3)
+    peer.send(PRODUCE + b"3", b"other", PRODUCE + b"4")
+    loop.turn(3)
+    assert [body[2:] for body in handled] == [b"1", b"2", b"3"]
+    for number, ticket in enumerate(held, 1):
+        ticket.answer(frame(b"%d" % number))
+    loop.turn(3)
+    assert handled[3:] == [b"other", PRODUCE + b"4"]
+    held[3].answer(frame(b"4"))
+    assert peer.bodies(5) == [b"1", b"2", b"3", b"other", b"4"]
+    loop.close()
+
+
+def test_the_frames_of_a_pass_end_where_their_answers_weigh_too_much(module: ModuleType) -> None:
+    """An answer that is still an object counts with the size that it will have; otherwise 128 of them could be had for
+    a few bytes each."""
+    size = module.ANSWER_BYTES_MAX // 4
+    loop = Loop(module, lambda *_: Encodable(lambda: frame(bytes(size)), size))
+    peer, connection = loop.peer()
+    peer.send(*[b"x"] * 100)
+    loop.turn(50)
+    assert connection.queued_bytes <= module.ANSWER_BYTES_MAX + 2 * size
+    assert loop.reactor.frames < 20
+    assert peer.bodies(100) == [bytes(size)] * 100
+    loop.close()
+
+
+def test_when_all_answers_together_take_too_much_the_largest_goes(module: ModuleType) -> None:
+    size = module.ALL_ANSWERS_BYTES_MAX // 4
+    sizes = {b"a": size, b"b": size * 2 + (8 << 20), b"c": size, b"d": 10}
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> Any:
+        return frame(bytes(sizes[body_of(buffer, start, end)]))
+
+    loop = Loop(module, on_frame)
+    peers = {name: loop.peer()[0] for name in sizes}
+    for name, peer in peers.items():
+        peer.send(name)
+        loop.turn(2)
+    assert len(loop.closed) == 1 and "answers are not taken" in str(loop.reasons[0])
+    peers[b"b"].ends()
+    assert peers[b"d"].bodies(1) == [bytes(10)] and peers[b"c"].bodies(1) == [bytes(size)]
     loop.close()
 
 
@@ -82,6 +200,39 @@ def test_only_the_first_answer_of_a_ticket_counts(module: ModuleType) -> None:
     loop.turn(2)
     peer.pull()
     assert tickets_answered == [b"at once"] * 2 and not peer.received and connection.queued_bytes == 0
+    loop.close()
+
+
+@pytest.mark.parametrize("large", [False, True], ids=["at once", "by a second ticket"])
+def test_an_answer_that_knows_its_ticket_is_freed_when_it_has_left(module: ModuleType, large: bool) -> None:
+    """Without the cycle collector, which runs rarely: such answers may be large."""
+    alive: list[weakref.ref[Any]] = []
+
+    class Answer(Encodable):
+        def __init__(self, connection: Any) -> None:
+            super().__init__(lambda: frame(b"answer"))
+            self.ticket = connection.defer()
+            alive.append(weakref.ref(self))
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> Any:
+        answer = Answer(connection)
+        if large:
+            second = connection.defer()
+            answer.encode = lambda: second
+            loop.reactor.call_later(0, second.answer, frame(b"answer"))
+        answer.ticket.answer(answer)
+        return answer.ticket
+
+    loop = Loop(module, on_frame)
+    gc.disable()
+    try:
+        peer, _ = loop.peer()
+        peer.send(b"1", b"2")
+        assert peer.bodies(2) == [b"answer"] * 2
+        loop.turn(2)
+        assert [each() for each in alive] == [None, None]
+    finally:
+        gc.enable()
     loop.close()
 
 
@@ -118,8 +269,8 @@ def test_encoding_comes_after_the_end_of_the_pass(module: ModuleType) -> None:
     loop.close()
 
 
-def test_an_object_behind_a_ticket_is_encoded_in_its_own_pass(module: ModuleType) -> None:
-    tickets: list[Any] = []
+def test_an_object_behind_one_that_is_held_is_encoded_in_its_own_pass(module: ModuleType) -> None:
+    held: list[Any] = []
     encoded: list[int] = []
 
     def encode() -> bytes:
@@ -127,17 +278,17 @@ def test_an_object_behind_a_ticket_is_encoded_in_its_own_pass(module: ModuleType
         return frame(b"object")
 
     def on_frame(connection: Any, buffer: Any, start: int, end: int) -> Any:
-        if body_of(buffer, start, end) == b"object":
+        if held:
             return Encodable(encode)
-        tickets.append(connection.defer())
-        return tickets[0]
+        held.append(connection.defer())
+        return Encodable(lambda: held[0])
 
     loop = Loop(module, on_frame)
     peer, connection = loop.peer()
-    peer.send(b"later", b"object")
+    peer.send(PRODUCE, PRODUCE)
     loop.turn(5)
     assert len(encoded) == 1 and connection.queued_bytes == len(frame(b"object"))
-    tickets[0].answer(Encodable(lambda: frame(b"later")))
+    held[0].answer(Encodable(lambda: frame(b"later")))
     assert peer.bodies(2) == [b"later", b"object"]
     assert len(encoded) == 1
     loop.close()
@@ -150,7 +301,7 @@ def test_an_answer_that_gives_a_ticket_for_its_bytes_waits_in_its_place(
     held = []
 
     def on_frame(connection: Any, buffer: Any, start: int, end: int) -> Any:
-        body = body_of(buffer, start, end)
+        body = body_of(buffer, start, end)[2:]
         if not body.startswith(b"held"):
             return frame(body)
         held.append(connection.defer())
@@ -163,7 +314,7 @@ def test_an_answer_that_gives_a_ticket_for_its_bytes_waits_in_its_place(
 
     loop = Loop(module, on_frame)
     peer, connection = loop.peer()
-    peer.send(b"fast 1", b"held 1", b"fast 2", b"held 2", b"fast 3")
+    peer.send(*(PRODUCE + body for body in (b"fast 1", b"held 1", b"fast 2", b"held 2", b"fast 3")))
     assert peer.bodies(1) == [b"fast 1"]
     loop.turn(3)
     assert connection.queued_answers == 4
@@ -185,11 +336,13 @@ def test_answers_given_at_the_end_of_a_pass_leave_in_it(module: ModuleType) -> N
         return tickets[-1]
 
     loop = Loop(module, on_frame, on_pass_end=lambda: [ticket.answer(frame(b"done")) for ticket in tickets])
-    peer, _ = loop.peer()
-    peer.send(b"1", b"2", b"3")
+    peers = [loop.peer()[0] for _ in range(3)]
+    for peer in peers:
+        peer.send(b"1")
     loop.turn()
-    peer.pull()
-    assert peer.received == frame(b"done") * 3
+    for peer in peers:
+        peer.pull()
+        assert peer.received == frame(b"done")
     loop.close()
 
 
@@ -355,7 +508,7 @@ def is_known_cold(fd: int, offset: int) -> bool:
     except BlockingIOError:
         return True
     except OSError:
-        return False  # this file system cannot say
+        return False  # this file system does not support it
     return False
 
 
@@ -396,4 +549,54 @@ def test_bytes_that_somebody_kept_never_change(module: ModuleType, keep: str) ->
         peer.send(body)
         peer.bodies(1)
     assert [bytes(k) if keep == "view" else body_of(*k) for k in kept] == bodies
+    loop.close()
+
+
+@pytest.mark.parametrize("in_one_piece", [True, False])
+def test_a_muted_connection_begins_no_request_until_its_time_is_over(
+    module: ModuleType, in_one_piece: bool
+) -> None:
+    """Its answer leaves at once, and what it asked before it was muted is done."""
+    begun: list[bytes] = []
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> bytes:
+        body = body_of(buffer, start, end)
+        begun.append(body)
+        if body == b"too much":
+            connection.mute(300)
+            connection.mute(200)
+        return frame(body)
+
+    loop = Loop(module, on_frame)
+    peer, _ = loop.peer()
+    other, _ = loop.peer()
+    if in_one_piece:
+        peer.send(b"before", b"too much", b"after")
+    else:
+        peer.send(b"before", b"too much")
+    assert peer.bodies(2) == [b"before", b"too much"]
+    if not in_one_piece:
+        peer.send(b"after")
+    other.send(b"hello")
+    assert other.bodies(1) == [b"hello"]
+    for _ in range(2):
+        loop.clock.advance(149)
+        loop.turn(3)
+        assert b"after" not in begun
+    loop.clock.advance(2)
+    assert peer.bodies(1) == [b"after"]
+    loop.close()
+
+
+def test_a_connection_that_closes_while_it_is_muted_is_forgotten(module: ModuleType) -> None:
+    loop = Loop(module)
+    _, connection = loop.peer()
+    connection.mute(1000)
+    connection.close("enough")
+    loop.turn(2)
+    assert not loop.reactor.connections
+    loop.clock.advance(1001)
+    loop.turn(2)
+    connection.mute(10)  # nothing to mute
+    assert not loop.errors
     loop.close()

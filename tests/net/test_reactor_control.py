@@ -1,19 +1,22 @@
-"""Timers, posts, watches and listeners: what is not a connection's data."""
+"""Timers, posts, watches and listeners: everything that is not data of a connection."""
 
 from __future__ import annotations
 
 import errno
 import gc
+import math
 import os
 import random
 import resource
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from reactor_kit import LOOP_NAMES, LOOPS, Loop, Peer, frame
+
+from tests.reactor_kit import LOOP_NAMES, LOOPS, Loop, Peer, frame
 
 
 @pytest.fixture(params=LOOPS, ids=LOOP_NAMES)
@@ -74,7 +77,7 @@ def test_a_timer_that_renews_itself_at_once_does_not_hold_up_the_pass(loop: Loop
 
 
 def test_the_loop_sleeps_until_the_next_timer(loop: Loop) -> None:
-    """With a timer due, no timeout is waited for; the clock stands, so a wait until it would not end."""
+    """With a timer that is due there is no wait. The test's clock stands still, so a wait for the timer would not end."""
     fired: list[str] = []
     loop.reactor.call_later(0, fired.append, "now")
     loop.reactor.run_pass(-1)
@@ -96,6 +99,74 @@ def test_what_goes_wrong_in_a_callback_is_reported_and_the_rest_runs(loop: Loop)
     loop.turn(2)
     assert sorted(fired) == ["post", "soon", "timer"]
     assert sorted(where for where, _ in loop.errors) == ["call_soon", "post", "timer"]
+
+
+@pytest.mark.parametrize("delay_ms", [2**63 - 1, 9_300_000_000_000_000, 1e308, math.inf, 2**63 - 1 + 0.5])
+def test_a_timer_for_ever_holds_up_no_other(loop: Loop, delay_ms: float) -> None:
+    fired: list[str] = []
+    for_ever = loop.reactor.call_later(delay_ms, fired.append, "for ever")
+    loop.reactor.call_later(10, fired.append, "in a moment")
+    loop.turn()
+    assert fired == []
+    loop.clock.advance(10)
+    loop.turn()
+    assert fired == ["in a moment"]
+    loop.clock.advance(loop.reactor.now_ms + 2**40)
+    loop.reactor.call_soon(loop.reactor.stop)
+    loop.reactor.run()
+    assert fired == ["in a moment"] and for_ever.active
+
+
+@pytest.mark.parametrize("delay_ms", [-1, -(2**63), -math.inf, math.nan, -1e308])
+def test_a_timer_of_the_past_fires_at_once_and_in_its_turn(loop: Loop, delay_ms: float) -> None:
+    fired: list[str] = []
+    loop.reactor.call_later(0, fired.append, "first")
+    loop.reactor.call_later(delay_ms, fired.append, "second")
+    loop.turn()
+    assert fired == ["first", "second"]
+
+
+def test_the_loop_can_sleep_until_a_timer_for_ever(loop: Loop) -> None:
+    """The system takes the time of a wait in milliseconds, as an int of 32 bits."""
+    loop.reactor.call_later(2**63 - 1, lambda: None)
+    threading.Timer(0.05, loop.reactor.post, (loop.reactor.stop,)).start()
+    loop.reactor.run()
+
+
+@pytest.mark.parametrize("deadline_ms", [2**63 - 1, -1, 2**31 - 1])
+def test_drain_takes_any_deadline(loop: Loop, deadline_ms: int) -> None:
+    loop.peer()
+    loop.reactor.drain(deadline_ms)
+    assert not loop.reactor.connections
+
+
+def test_an_error_handler_that_fails_stops_nothing(loop: Loop) -> None:
+    fired: list[str] = []
+
+    def broken(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "the log is full")
+
+    module: Any = sys.modules[type(loop.reactor).__module__]
+    reactor = module.Reactor(broken, broken, broken, on_error=broken)
+    ours, theirs = socket.socketpair()
+    reactor.adopt(theirs)
+    reader, writer = os.pipe()
+    reactor.watch(writer, broken, write=True)
+    ours.sendall(frame(b"x"))
+    for _ in range(2):
+        reactor.call_later(0, broken)
+        reactor.call_soon(broken)
+        reactor.post(broken)
+        reactor.call_later(0, fired.append, "timer")
+        reactor.call_soon(fired.append, "soon")
+        reactor.post(fired.append, "post")
+        reactor.run_pass(0)
+    assert sorted(fired) == ["post", "post", "soon", "soon", "timer", "timer"]
+    assert not reactor.connections, "its pass failed"
+    reactor.close()
+    ours.close()
+    os.close(reader)
+    os.close(writer)
 
 
 # -- posts and watches
@@ -131,7 +202,7 @@ def test_a_watch_is_called_while_its_descriptor_is_ready(loop: Loop) -> None:
     calls: list[bytes] = []
     watch = loop.reactor.watch(reader, lambda: calls.append(os.read(reader, 1)))
     writable: list[int] = []
-    other = loop.reactor.watch(writer, lambda: (writable.append(1), other.close()), write=True)
+    other: Any = loop.reactor.watch(writer, lambda: (writable.append(1), other.close()), write=True)
     os.write(writer, b"ab")
     loop.turn(3)
     assert calls == [b"a", b"b"] and writable == [1]
@@ -145,7 +216,7 @@ def test_a_watch_is_called_while_its_descriptor_is_ready(loop: Loop) -> None:
 
 
 def test_control_comes_first_under_a_flood(loop: Loop) -> None:
-    """However many sockets are ready, a post waits for no more than the pass under way."""
+    """However many sockets are ready, a post waits at most for the present pass."""
     peers = [loop.peer()[0] for _ in range(200)]
     for peer in peers:
         peer.send(*[b"x"] * 20)
@@ -193,13 +264,13 @@ def test_a_mistake_in_on_accept_refuses_that_one(loop: Loop) -> None:
 
 def test_a_paused_listener_leaves_connections_in_the_backlog(loop: Loop) -> None:
     server = socket.create_server(("127.0.0.1", 0), backlog=10)
-    listener = loop.reactor.listen(server, lambda connection: (listener.pause(), True)[1])
+    listener: Any = loop.reactor.listen(server, lambda connection: (listener.pause(), True)[1])
     clients = [socket.create_connection(server.getsockname()) for _ in range(3)]
     loop.turn(10)
     assert len(loop.reactor.connections) == 1
     for count in (2, 3):
         listener.resume()
-        loop.until(lambda count=count: len(loop.reactor.connections) == count)
+        loop.until(lambda count=count: len(loop.reactor.connections) == count)  # type: ignore[misc]
         loop.turn(3)
         assert len(loop.reactor.connections) == count
     for client in clients:
@@ -215,8 +286,34 @@ def test_a_peer_over_ipv6_has_an_address(loop: Loop) -> None:
     for host in ("127.0.0.1", "::1"):
         with socket.create_connection((host, server.getsockname()[1])):
             loop.until(lambda: len(loop.reactor.connections) > 0)
-            loop.until(lambda host=host: host in hosts)
+            loop.until(lambda host=host: host in hosts)  # type: ignore[misc]
     assert hosts == ["127.0.0.1", "::1"]
+
+
+def test_descriptors_that_are_kept_for_others_are_not_for_connections(loop: Loop) -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+    loop.reactor.listen(server, lambda connection: True)
+    clients = [socket.create_connection(server.getsockname()) for _ in range(6)]
+    free = sorted(os.open(os.devnull, os.O_RDONLY) for _ in range(4))
+    for fd in free:
+        os.close(fd)
+    loop.reactor.descriptors_max = free[2]
+    for _ in range(20):
+        loop.turn(5)
+        loop.clock.advance(50)
+    assert len(loop.reactor.connections) == 3, "one is taken beyond the bound, which shows that it is reached"
+    assert [getattr(error, "errno", None) for _, error in loop.errors] == [errno.EMFILE]
+    next(iter(loop.reactor.connections)).close()
+    next(iter(loop.reactor.connections)).close()
+    for _ in range(5):
+        loop.clock.advance(100)
+        loop.turn(3)
+    assert 3 <= len(loop.reactor.connections) <= 4, "as many as have left, and one beyond"
+    loop.reactor.descriptors_max = 2**31 - 1
+    loop.clock.advance(100)
+    loop.until(lambda: len(loop.reactor.connections) == 4)
+    for client in clients:
+        client.close()
 
 
 def test_without_descriptors_it_rests_says_so_once_and_goes_on(loop: Loop) -> None:
@@ -234,7 +331,7 @@ def test_without_descriptors_it_rests_says_so_once_and_goes_on(loop: Loop) -> No
             loop.clock.advance(50)
         passes = loop.reactor.passes
         assert not loop.reactor.connections
-        assert [(where, type(error), error.errno) for where, error in loop.errors] == [
+        assert [(where, type(error), getattr(error, "errno", None)) for where, error in loop.errors] == [
             ("accept", OSError, errno.EMFILE)
         ]
         loop.turn()

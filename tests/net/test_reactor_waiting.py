@@ -1,13 +1,15 @@
-"""Asking again before sleeping: only a loop whose events come in quick succession does it."""
+"""Polling again before sleeping: only a loop whose events come in quick succession does it."""
 
 from __future__ import annotations
 
 import socket
 import threading
 import time
+from typing import Any
 
 import pytest
-from reactor_kit import LOOP_NAMES, LOOPS, echo, frame
+
+from tests.reactor_kit import LOOP_NAMES, LOOPS, echo, frame
 
 PASSES = 10
 WAIT_MS = 30
@@ -15,7 +17,7 @@ WAIT_MS = 30
 
 @pytest.mark.parametrize("module", LOOPS, ids=LOOP_NAMES)
 @pytest.mark.parametrize("requests", [0, 500])
-def test_a_loop_with_nothing_to_do_sleeps_also_after_a_rush(module, requests: int) -> None:
+def test_a_loop_with_nothing_to_do_sleeps_also_after_a_rush(module: Any, requests: int) -> None:
     reactor = module.Reactor(echo)
     ours, theirs = socket.socketpair()
     reactor.adopt(theirs)
@@ -34,7 +36,7 @@ def test_a_loop_with_nothing_to_do_sleeps_also_after_a_rush(module, requests: in
 
 
 def chat(sock: socket.socket, exchanges: int, failures: list[str]) -> None:
-    """A client that waits for each answer, and then hangs up."""
+    """A client that waits for each answer, and then closes its connection."""
     for number in range(exchanges):
         asked = frame(str(number).encode())
         sock.sendall(asked)
@@ -45,7 +47,7 @@ def chat(sock: socket.socket, exchanges: int, failures: list[str]) -> None:
 
 
 @pytest.mark.parametrize("module", LOOPS, ids=LOOP_NAMES)
-def test_others_are_heard_beside_a_client_that_chats_and_after_it_has_gone(module) -> None:
+def test_others_are_heard_beside_a_client_that_chats_and_after_it_has_gone(module: Any) -> None:
     reactor = module.Reactor(echo)
     failures: list[str] = []
     threads = []

@@ -1,4 +1,4 @@
-"""A signal while the broker still loads its logs: it ends at once, says so, and leaves no mark of a clean stop."""
+"""A signal while the broker loads its logs: it ends at once with a message, and leaves no clean-shutdown marker."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 @pytest.fixture(autouse=True)
 def handlers() -> Iterator[None]:
-    """The test run's own handlers come back."""
+    """Restore the handlers of the test run."""
     before = [signal.getsignal(number) for number in SIGNALS]
     yield
     for number, handler in zip(SIGNALS, before, strict=True):
@@ -44,4 +44,5 @@ def test_a_start_is_given_up(
     assert ended.value.code == 128 + number
     assert f"{number.name}: stopping before everything is loaded" in capsys.readouterr().err
     assert not (tmp_path / ".kafka_cleanshutdown").exists()
-    LogManager(config, Broker(config).clock).close(clean=False)  # the lock is free
+    again = Broker(config)
+    LogManager(config, again.clock, replicas=again.replicas).close(clean=False)  # the lock is free

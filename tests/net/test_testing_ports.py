@@ -1,4 +1,4 @@
-"""The port of a test's broker is one that it can come back to."""
+"""The port of a test's broker can be used again after a restart."""
 
 from __future__ import annotations
 

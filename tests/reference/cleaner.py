@@ -1,7 +1,7 @@
-"""The slow twin of pykafkad.hot.cleaner: the same door, in plain Python, for batches of format 2.
+"""A slow reference for pykafkad.hot.cleaner: the same functions in plain Python, for batches of format 2.
 
-Written from what Kafka's Cleaner and MemoryRecords.filterTo do, record by record, with none of the code it is compared
-with: no window, no throttle, whole files in memory. Formats 0 and 1 are refused.
+Written after Kafka's Cleaner and MemoryRecords.filterTo, record by record, without any of the code it is compared with:
+no window, no throttle, whole files in memory. Formats 0 and 1 are refused.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Round:
 
 
 class AbortedTransactions:
-    """While batches are walked in order: which producers are in an aborted transaction, which in a committed one."""
+    """While batches are read in order: which producers are in an aborted transaction, which in a committed one."""
 
     def __init__(self) -> None:
         self.kept: list[Transaction] = []  # whose marker has to stay
@@ -115,7 +115,7 @@ class AbortedTransactions:
         return False
 
     def control(self, batch: Batch, found: list[Record]) -> bool:
-        """Whether nothing needs the marker any more."""
+        """Whether the marker is no longer needed."""
         self._reach(batch.last_offset)
         if not found:
             return True
@@ -264,7 +264,8 @@ class Rewriter:
         return None
 
     def _fate(self, batch: Batch, found: list[Record]) -> tuple[str, bool, bool]:
-        """What becomes of the batch; whether its records go; whether it is a marker that nothing needs any more."""
+        """What becomes of the batch: whether its records are removed, and whether it is a marker that is no longer
+        needed."""
         if batch.is_control:
             can_go = self._aborted.control(batch, found)
             horizon = batch.delete_horizon_ms
@@ -341,7 +342,7 @@ class Rewriter:
 
 
 def rebuilt(batch: Batch, data: bytes, kept: list[Record], horizon: int | None) -> bytes:
-    """The batch with these records only: everything that names it stays, what is about its records follows them."""
+    """The batch with these records only: its identity stays, and the fields about its records follow them."""
     base_timestamp = kept[0].timestamp if horizon is None else horizon
     payload = b"".join(encoded(record, batch.base_offset, base_timestamp) for record in kept)
     max_timestamp = max(record.timestamp for record in kept)

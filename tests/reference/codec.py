@@ -35,7 +35,7 @@ ZEROS: dict[str, Any] = {
 
 
 class BadMessage(Exception):
-    """What a codec has to refuse."""
+    """A message that a codec has to refuse."""
 
 
 @functools.cache
@@ -164,7 +164,7 @@ class Codec:
     # reading
 
     def decode(self, data: bytes) -> tuple[dict[str, Any], bytes]:
-        """The message and what is left behind it."""
+        """The message, and the bytes after it."""
         reader = Reader(data)
         return self.decode_struct(self.schema["fields"], reader), reader.data
 
@@ -224,7 +224,7 @@ class Codec:
         return self.decode_struct(self.fields_of(field), reader)
 
     def read_mark(self, field: dict[str, Any], reader: Reader) -> bool:
-        """Whether the mark before a struct that may be null says that it is."""
+        """Whether the byte before a struct that may be null means that it is."""
         if "tag" in field:
             return signed(reader.uvarint()) <= 0
         return reader.take(1)[0] >= 128

@@ -13,7 +13,7 @@ def camel(name: str) -> str:
 
 
 def from_json(cls: type[wire.Struct], form: dict[str, Any], unknown: list[Any] | None = None) -> Any:
-    """An object out of Kafka's JSON form; fields that are not there take their default."""
+    """An object from Kafka's JSON form; missing fields have their defaults."""
     values = {}
     for field in wire.fields(cls):
         if camel(field.name) in form:
@@ -61,7 +61,7 @@ def value_to_plain(value: Any) -> Any:
     return to_plain(value) if isinstance(value, wire.Struct) else value
 
 
-def from_plain(cls: type[wire.Struct], plain: dict[str, Any]) -> Any:
+def from_plain(cls: Any, plain: dict[str, Any]) -> Any:
     values = {}
     for field in wire.fields(cls):
         value = plain[field.name]

@@ -1,4 +1,4 @@
-"""Random messages as the reference codec's plain dicts, with a taste for extremes."""
+"""Random messages as the reference codec's plain dicts, with many extremes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def struct_value(codec: Codec, fields: list[dict[str, Any]], chance: random.Rand
 
 
 def field_value(codec: Codec, field: dict[str, Any], chance: random.Random) -> Any:
-    """Values that the version can hold; in fields it has not, anything where that is ignored."""
+    """A value that the version can hold; for a field that the version does not have, any value if that is ignored."""
     usable = codec.default(field) is not None or codec.nullable(field)
     if not (codec.has(field) or field.get("ignorable")) or (usable and chance.random() < 0.2):
         return codec.default(field)

@@ -1,9 +1,9 @@
-"""Random histories of a compacted log against a model, and every cleaning against a slow twin of the cleaner.
+"""Random histories of a compacted log against a model, and every cleaning against a slow reference cleaner.
 
-Producers with and without sequences and transactions, tombstones, all codecs; rolls, cleanings, retention, time that
-passes, restarts and crashes. After each cleaning the files are compared byte for byte with what tests/reference/cleaner
-makes of the same segments, and what a consumer reads with what was appended. SEED=n replays one run, RUNS=n makes more of
-them; a failure prints its seed.
+Producers with and without sequences and transactions, tombstones, all codecs; rolls, cleanings, retention, passing
+time, restarts and crashes. After each cleaning the files are compared byte for byte with what tests/reference/cleaner
+makes of the same segments, and what a consumer reads with what was appended. SEED=n replays one run, RUNS=n makes more
+of them; a failure prints its seed.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cleaner_kit import DAY_MS, Home, write
-from storage_kit import marker
 
 from pykafkad.hot import records
 from pykafkad.pure.cleaning import Source
-from pykafkad.storage import cleaning, files
-from pykafkad.storage.partition import Partition
+from pykafkad.storage import files
+from pykafkad.storage.cleaning import cleaning
+from pykafkad.storage.log.log import Log
+from tests.cleaner_kit import DAY_MS, Home, write
 from tests.reference import cleaner as twin
+from tests.storage_kit import marker
 
 RUNS = int(os.environ.get("RUNS", "12"))
 SEEDS = [20_261_118 + run for run in range(RUNS)]
@@ -36,7 +37,7 @@ Row = tuple[bytes | None, bytes | None]
 
 
 class Model:
-    """What was appended, and whether it counts."""
+    """What was appended, and whether it is committed."""
 
     def __init__(self) -> None:
         self.rows: dict[int, Row] = {}
@@ -70,7 +71,7 @@ class History:
         )
 
     @property
-    def partition(self) -> Partition:
+    def partition(self) -> Log:
         return self.home.manager.partitions["orders", 0]
 
     @property
@@ -160,11 +161,11 @@ class History:
         self.home.finish()
 
     def forget(self) -> None:
-        """Producers that were away for a day, with no transaction under way."""
+        """Forget producers that were idle for a day without an open transaction."""
         self.home.timers.advance(DAY_MS + 1)
         self.home.finish()
         self.home.manager.expire_producers()
-        self.model.era += 100  # who comes back is another producer
+        self.model.era += 100  # a later one is a new producer
 
     def restart(self) -> None:
         self.home.restart(clean=self.chance.random() < 0.5)
@@ -187,7 +188,7 @@ class History:
         assert len(below) == len(set(below)), "a key is twice in the clean part"
 
     def consume(self) -> Iterator[records.Record]:
-        """As a client reads committed records: by the aborted transactions that it is told of, range by range."""
+        """Read as a read_committed client: range by range, with the aborted transactions in the answers."""
         partition = self.partition
         offset = partition.log_start_offset
         limit = partition.last_stable_offset
@@ -225,7 +226,7 @@ def whole_batches(data: bytes) -> list[records.Batch]:
 
 
 def compare_with_twin(history: History, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the cleaner makes, the twin makes first."""
+    """The reference first makes what the cleaner is to make."""
     real_index, real_rewrite = cleaning.Cleaning.index, cleaning.Cleaning.rewrite
     twins: dict[int, tuple[twin.KeyMap, twin.AbortedTransactions]] = {}
 

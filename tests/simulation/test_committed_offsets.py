@@ -11,18 +11,14 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-
-from coordinator_kit import GroupDesk, commit_request
-
 from pykafkad import messages
+from tests.unit.coordinator_kit import GroupDesk, commit_request
 
 RUNS = int(os.environ.get("RUNS", "500"))
 SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else [20_261_118 + run for run in range(RUNS)]
@@ -46,7 +42,7 @@ class History:
         )
         self.desk.add("other", PARTITIONS)
         self.model: dict[str, Offsets] = {}
-        self.ahead: dict[str, Offsets] = {}  # the model with what the pass has done so far
+        self.ahead: dict[str, Offsets] = {}  # the model, with the changes of this pass
         self.given: list[tuple[Any, Callable[[Any], None]]] = []
         self.number = 0
 
@@ -82,19 +78,19 @@ class History:
         name = type(request).__name__
         self.given.append((lambda: self.desk.answer_of(ticket, name, version), check))
 
-    # -- what else happens
+    # -- other events
 
     def delete_topic(self) -> None:
         topic = self.desk.image.topics["other"]
         for offsets in self.ahead.values():
             for index in range(PARTITIONS):
                 offsets.pop(("other", index), None)
-        self.desk.groups.topic_deleted(topic)  # type: ignore[arg-type]
+        self.desk.group_coordinator.topic_deleted(topic)
 
     def expire(self) -> None:
         self.end_pass()
         self.desk.advance(self.chance.choice((1, 1_000, 60_000, RETENTION_MS)))
-        self.desk.groups.expire()
+        self.desk.group_coordinator.expire()
         now_ms = self.desk.clock.now_ms()
         for group_id, offsets in list(self.ahead.items()):
             kept = {where: row for where, row in offsets.items() if now_ms - row[1] < RETENTION_MS}
@@ -108,7 +104,7 @@ class History:
         self.desk.settle()
 
     def crash(self) -> None:
-        """The pass under way is lost with its answers."""
+        """The present pass is lost, with its answers."""
         self.given.clear()
         self.ahead = copied(self.model)
         self.desk = self.desk.restarted(clean=False)

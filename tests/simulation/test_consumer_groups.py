@@ -1,9 +1,9 @@
 """Random lives of consumer groups: members of both protocols that join, lag, crash, come back and leave, topics that
-come, grow and go, requests and answers that get lost, coordinators that restart.
+are created, grow and are deleted, requests and answers that get lost, coordinators that restart.
 
-What must hold at all times is in `Life.check`: no partition has two owners, neither in the coordinator's books nor
-among the clients that it knows; epochs do not go back; what was written is what is known. In `Life.settle`: left in
-peace, the group becomes Stable and every partition somebody wants has an owner. SEED=n replays one life, RUNS=n makes
+What must hold at all times is in `Life.check`: no partition has two owners, neither in the coordinator's state nor
+among the clients that it knows; epochs do not go back; the state is that of the log. In `Life.settle`: without further
+disturbances the group becomes Stable and every subscribed partition has an owner. SEED=n replays one life, RUNS=n makes
 more of them; a failure prints its seed.
 """
 
@@ -14,11 +14,12 @@ import random
 from typing import Any
 
 import pytest
-from consumer_kit import ConsumerRoom, assigned, assignment, subscription
-from group_kit import GROUP, Asked
 
 from pykafkad import errors
 from pykafkad.messages import ConsumerProtocolSubscription
+from pykafkad.pure.groups import assignors, consumer_target, uniform_assignor
+from tests.consumer_kit import ConsumerRoom, assigned, assignment, subscription
+from tests.group_kit import GROUP, Asked
 
 RUNS = int(os.environ.get("RUNS", "600"))
 STEPS = 120
@@ -46,7 +47,7 @@ def listed(owned: Owned) -> dict[str, list[int]]:
 
 
 class Player:
-    """What the two kinds of clients have in common."""
+    """What both kinds of clients have in common."""
 
     def __init__(self, life: Life, name: str) -> None:
         self.life, self.room, self.chance = life, life.room, life.chance
@@ -63,13 +64,13 @@ class Player:
         return [name for name in TOPICS if self.chance.random() < 0.6] or [TOPICS[0]]
 
     def crash(self) -> None:
-        """The process is gone, and starts anew as somebody else."""
+        """The process ends, and begins anew as another member."""
         self.is_in = False
         self.member_id, self.epoch, self.owned = "", -1, {}
 
     def is_known(self) -> bool:
-        """Whether the coordinator takes it for the member it thinks it is."""
-        group = self.room.groups.by_id.get(GROUP)
+        """Whether the coordinator knows it as the member that it believes to be."""
+        group: Any = self.room.groups.by_id.get(GROUP)
         if group is None or not self.is_in:
             return False
         if group.TYPE == "classic":
@@ -79,7 +80,7 @@ class Player:
 
 
 class ConsumerPlayer(Player):
-    """Of the consumer protocol."""
+    """A member of the consumer protocol."""
 
     def __init__(self, life: Life, name: str) -> None:
         super().__init__(life, name)
@@ -93,7 +94,7 @@ class ConsumerPlayer(Player):
         self.given = None
 
     def work(self) -> None:
-        """Give up what is not its own any more, take over what is."""
+        """Revoke partitions that are not its own any more, and take over new ones."""
         if self.given is not None:
             self.owned, self.given = self.given, None
 
@@ -123,7 +124,7 @@ class ConsumerPlayer(Player):
         if "topics" in fields:
             self.work()
         if self.given is not None:
-            return fields  # it does not say what it has while that is about to change
+            return fields  # it does not report partitions while they are about to change
         there = {name: each for name, each in listed(self.owned).items() if name in self.room.topics.topics}
         return {**fields, "owned": there}
 
@@ -151,7 +152,7 @@ class ConsumerPlayer(Player):
     def leave(self) -> None:
         if self.is_in:
             for_a_while = self.instance is not None and self.chance.random() < 0.6
-            more = {} if self.instance is None else {"instance_id": self.instance}
+            more: dict[str, Any] = {} if self.instance is None else {"instance_id": self.instance}
             self.room.beat(self.member_id, -2 if for_a_while else -1, **more)
         self.crash()
 
@@ -164,7 +165,7 @@ class ConsumerPlayer(Player):
 
 
 class ClassicPlayer(Player):
-    """Of the classic protocol: an eager consumer, which gives everything up to join."""
+    """A member of the classic protocol: an eager consumer, which revokes everything before it joins."""
 
     def __init__(self, life: Life, name: str) -> None:
         super().__init__(life, name)
@@ -248,13 +249,15 @@ class ClassicPlayer(Player):
 
 
 class Life:
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, is_large: bool = False) -> None:
         self.chance = chance = random.Random(seed)
+        self.is_large = is_large
         self.room = ConsumerRoom(
             consumer_assignment_interval_ms=chance.choice([0, 0, 1_000]),
             initial_rebalance_delay_ms=chance.choice([0, 3_000]),
             consumer_migration_policy=chance.choice(["bidirectional", "bidirectional", "upgrade"]),
         )
+        self.room.works_at_once = not is_large
         self.room.settings.consumer_assignors = chance.choice([("uniform", "range"), ("range", "uniform")])
         for name in TOPICS[: chance.randint(1, len(TOPICS))]:
             self.room.topics.create(name, chance.randint(1, 5))
@@ -265,12 +268,12 @@ class Life:
         self.epoch = 0
 
     def shares(self, members: list[Any]) -> dict[str, bytes]:
-        """What a leader of a classic group decides: topic by topic, in turns."""
+        """The assignments of a classic group's leader: topic by topic, in turns."""
         wanted = {
             each.member_id: ConsumerProtocolSubscription.decode_prefix(bytes(each.metadata), 0, 2)[0].topics
             for each in members
         }
-        given: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in wanted}
+        given: dict[str, dict[str, Any]] = {member_id: {} for member_id in wanted}
         for name, topic in self.room.topics.topics.items():
             who = sorted(member_id for member_id, names in wanted.items() if name in names)
             for partition in range(len(topic.partitions) if who else 0):
@@ -295,6 +298,9 @@ class Life:
         else:
             self.restart()
         self.room.advance(self.chance.choice([0, 0, 1]))
+        for _ in range(self.chance.randint(0, 12) if self.is_large else 0):
+            if self.room.work:
+                self.room.work_on()
 
     def change_topics(self) -> None:
         topics = self.room.topics
@@ -305,13 +311,13 @@ class Life:
             topics.grow(name, len(topics.topics[name].partitions) + 1)
         else:
             topics.delete(name)
-            for player in self.players:  # whoever had it finds out at once, to keep names apart from ids
+            for player in self.players:  # the previous owner notices it at once, to keep names apart from ids
                 player.owned.pop(name, None)
                 if getattr(player, "given", None):
                     player.given.pop(name, None)
 
     def restart(self) -> None:
-        group = self.room.groups.by_id.get(GROUP)
+        group: Any = self.room.groups.by_id.get(GROUP)
         before = self.known(group)
         self.room.reload()
         after = self.known(self.room.groups.by_id.get(GROUP))
@@ -328,9 +334,9 @@ class Life:
 
     def check(self) -> None:
         self.check_clients()
-        group = self.room.groups.by_id.get(GROUP)
+        group: Any = self.room.groups.by_id.get(GROUP)
         if group is None or group.TYPE != "consumer":
-            self.epoch = 0  # a classic group that got empty makes way for one that begins anew
+            self.epoch = 0  # an empty classic group is replaced by a new group
             return
         assert group.epoch >= self.epoch, "the group's epoch went back"
         self.epoch = group.epoch
@@ -344,6 +350,12 @@ class Life:
                         owners[topic_id, partition] = member.member_id
         books = {(t, p): owner for t, each in group.owners.items() for p, owner in each.items()}
         assert books == owners
+        targets: set[tuple[bytes, int]] = set()
+        for member_id, share in group.shares.items():
+            assert member_id in group.members
+            mine = {(topic_id, partition) for topic_id, each in share.items() for partition in each}
+            assert targets.isdisjoint(mine), "two members should have a partition"
+            targets |= mine
 
     def check_clients(self) -> None:
         taken: dict[tuple[str, int], str] = {}
@@ -356,7 +368,7 @@ class Life:
                     assert other == player.name, f"{other} and {player.name} both have {name}-{partition}"
 
     def settle(self) -> None:
-        """Everybody comes back, nothing gets lost: the group must become stable and complete."""
+        """All clients come back and nothing gets lost: the group must become stable and complete."""
         for _ in range(PEACE_ROUNDS):
             for player in self.players:
                 if isinstance(player, ConsumerPlayer):
@@ -364,6 +376,7 @@ class Life:
                 player.beat()
                 self.check()
             self.room.advance(1_100)
+            self.room.finish_work()
             if self.is_settled():
                 return
         raise AssertionError(f"does not settle: {[(p.name, p.epoch, p.owned) for p in self.players]}")
@@ -393,8 +406,8 @@ class Life:
         return {name for name in TOPICS if name.startswith(matched)}
 
 
-def live(seed: int) -> None:
-    life = Life(seed)
+def live(seed: int, is_large: bool = False) -> None:
+    life = Life(seed, is_large)
     try:
         for _ in range(STEPS):
             life.step()
@@ -411,3 +424,14 @@ def live(seed: int) -> None:
 def test_a_group_has_each_partition_once_and_settles(seeds: list[int]) -> None:
     for seed in seeds:
         live(seed)
+
+
+@pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
+def test_so_does_a_large_group_whose_targets_are_worked_out_in_pieces(
+    seeds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(consumer_target, "MEMBERS_MAX", 0)
+    for module in (assignors, consumer_target, uniform_assignor):
+        monkeypatch.setattr(module, "A_TIME", 1)
+    for seed in seeds:
+        live(seed, is_large=True)

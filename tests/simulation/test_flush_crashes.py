@@ -1,28 +1,27 @@
-"""flush.messages through power cuts: what the high watermark passed, and so what was acknowledged, is there afterwards.
+"""flush.messages through power failures: whatever the high watermark has passed, and so was acknowledged, is there.
 
-The fsyncs come back when the run says so, several appends after they were asked for, or never, as when the power goes
-meanwhile. SEED=n replays one run, RUNS=n makes more of them.
+The fsyncs finish when the run says so, several appends after they were asked for, or never if the power fails first.
+SEED=n replays one run, RUNS=n makes more of them.
 """
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_kit import TOPIC_ID, manager, topic_config
-from test_log_crashes import RUNS, SEEDS, STEPS, Run
 
-from pykafkad.storage import files
-from pykafkad.storage.manager import LogManager, submit_inline
-from pykafkad.storage.partition import Partition
+from pykafkad.storage.log.log import Log
+from pykafkad.storage.manager import LogManager
+from pykafkad.workers import submit_inline
+from tests.simulation.test_log_crashes import RUNS, SEEDS, STEPS, Run
+from tests.storage_kit import TOPIC_ID, manager, topic_config
 
 
 class Later:
-    """The threads: each job that was handed out is done, and comes back, in order, when its time has come."""
+    """The threads: each job is done, and its result returned in order, when its time has come."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance = chance
@@ -49,40 +48,36 @@ class FlushRun(Run):
         self.later = Later(random.Random(seed + 1))
         self.found = 0
         super().__init__(path, seed, monkeypatch, self.config)
-        monkeypatch.setattr(os, "fdatasync", self.sync_data)
-
-    def sync_data(self, fd: int) -> None:
-        path = os.readlink(f"/proc/self/fd/{fd}")
-        self.disk.synced[path] = files.read_file(path)
 
     def start(self) -> LogManager:
         self.later.jobs.clear()
         logs = manager(self.path)
         logs.open_all({("orders", 0): TOPIC_ID}, lambda topic: self.config)
         logs.submit = self.later.submit
-        logs.directories[0].flush_soon = self.roll_at_once
+        logs.context.flush_soon = self.roll_at_once
         return logs
 
-    def roll_at_once(self, partition: Partition, start: int, end: int) -> None:
-        """Were the power to go before a rolled segment is synced, what was written after it might survive it: that
-        leaves a gap in what nobody was promised, which Kafka keeps, and so do we."""
+    def roll_at_once(self, partition: Log, start: int, end: int) -> None:
+        """If the power fails before a rolled segment is synced, records written after it might survive it. That would
+        leave a gap among records that were not acknowledged, which Kafka keeps, and so do we."""
         self.logs.submit = submit_inline
         self.logs.flushing.soon(partition, start, end)
         self.logs.submit = self.later.submit
 
     def step(self) -> None:
         self.later.some()
-        self.logs.commit()  # the end of the pass in which the flushes came back
+        self.logs.commit()  # the end of the pass in which the flushes returned
         self.note_promise()
         super().step()
         self.note_promise()
 
     def restart(self) -> None:
         super().restart()
-        self.found = len(self.appended)  # is served at once, whether it is on the disk or not
+        self.found = len(self.appended)  # is served at once, whether or not it is on the disk
 
     def note_promise(self) -> None:
-        """What the high watermark passed is promised, but for the last ones that need no flush of their own."""
+        """What the high watermark has passed is promised, except for the last records, which need no flush of their
+        own."""
         partition = self.partition
         unflushed = partition.settings.flush_messages - 1
         if partition.high_watermark > self.found:

@@ -1,9 +1,8 @@
-"""Random histories of one partition with power cuts, against a model of what must survive.
+"""Random histories of one partition with power failures, against a model of what must survive.
 
-A power cut keeps what was fsynced and, of everything written after that, an arbitrary part: a file may be cut, have
-pages of zeroes or of garbage, miss entirely if it is new. What was acknowledged and flushed must be there afterwards,
-nothing may be there that was not appended, and the log must go on. SEED=n replays one run, RUNS=n makes more of them; a
-failure prints its seed.
+A power failure keeps what was fsynced and, of everything that came after that, an arbitrary part (disk.py). What was
+acknowledged and flushed must be there afterwards, nothing may be there that was not appended, and the log must
+continue. SEED=n replays one run, RUNS=n makes more of them; a failure prints its seed.
 """
 
 from __future__ import annotations
@@ -14,17 +13,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_kit import NOW_MS, TOPIC_ID, manager, marker, read_all, topic_config
 
 from pykafkad.errors import KafkaError
 from pykafkad.hot import records
-from pykafkad.storage import files
+from pykafkad.slices import finish
+from pykafkad.storage.log.log import Log
 from pykafkad.storage.manager import LogManager
-from pykafkad.storage.partition import Partition
+from tests.simulation.disk import Disk
+from tests.storage_kit import NOW_MS, TOPIC_ID, manager, marker, read_all, topic_config
 
 RUNS = int(os.environ.get("RUNS", "40"))
 STEPS = 120
-PAGE = 512
 FOUND_BUGS = [20_261_167, 20_261_172, 20_261_213, 20_261_513, 20_261_646, 20_261_701]
 SEEDS = [20_261_118 + run for run in range(RUNS)] + FOUND_BUGS
 if "SEED" in os.environ:
@@ -32,61 +31,8 @@ if "SEED" in os.environ:
 CONFIG = topic_config(segment_bytes=3000, index_interval_bytes=400, segment_index_bytes=400, segment_ms=5_000)
 
 
-class Disk:
-    """Remembers what was synced, by watching fsync."""
-
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.root = root
-        self.synced: dict[str, bytes] = {}
-
-        def fsync(fd: int) -> None:
-            path = os.readlink(f"/proc/self/fd/{fd}")
-            if os.path.isfile(path):
-                self.synced[path] = files.read_file(path)
-
-        real_replace = os.replace
-
-        def replace(source: str, target: str) -> None:
-            real_replace(source, target)
-            self.synced[target] = self.synced.pop(source, b"")
-
-        monkeypatch.setattr(os, "fsync", fsync)
-        monkeypatch.setattr(os, "replace", replace)
-
-    def power_cut(self, chance: random.Random) -> None:
-        """Every file becomes what was synced of it, with some of what came later."""
-        for directory, _, names in os.walk(self.root):
-            for name in names:
-                path = os.path.join(directory, name)
-                durable = self.synced.get(path, b"")
-                now = files.read_file(path)
-                if now.startswith(durable):
-                    self.damage(path, durable, now, chance)
-                elif chance.random() < 0.5 and durable:
-                    files.write_file(path, durable)
-
-    def damage(self, path: str, durable: bytes, now: bytes, chance: random.Random) -> None:
-        tail = bytearray(now[len(durable) :])
-        if not tail:
-            return
-        kind = chance.randrange(5)
-        if kind == 1:
-            del tail[chance.randint(0, len(tail)) :]
-        elif kind == 2:
-            start = chance.randrange(len(tail))
-            tail[start : start + PAGE] = bytes(len(tail[start : start + PAGE]))
-        elif kind == 3:
-            start = chance.randrange(len(tail))
-            tail[start : start + PAGE] = chance.randbytes(len(tail[start : start + PAGE]))
-        elif kind == 4:
-            tail += bytes(chance.randint(1, PAGE))
-        if bytes(durable + tail) != now:
-            files.write_file(path, durable + bytes(tail))
-        self.synced[path] = durable + bytes(tail)
-
-
 class Run:
-    """One history: what was appended, what of it is promised."""
+    """One history: what was appended, and what of it was promised."""
 
     def __init__(
         self, path: Path, seed: int, monkeypatch: pytest.MonkeyPatch, config: dict[str, Any] = CONFIG
@@ -105,7 +51,7 @@ class Run:
         self.logs.create("orders", 0, TOPIC_ID, config, self.epoch)
 
     @property
-    def partition(self) -> Partition:
+    def partition(self) -> Log:
         partition = self.logs.get("orders", 0)
         assert partition is not None
         return partition
@@ -139,7 +85,7 @@ class Run:
             try:
                 appended = self.partition.append(self.batch(values, producer_id), self.now_ms)
             except KafkaError:
-                # The producer's state may be younger than the producer: it begins anew with an epoch more.
+                # The producer state may have lost its last batches: the producer begins with a new epoch.
                 assert producer_id >= 0
                 continue
             assert appended.base_offset == len(self.appended)
@@ -157,7 +103,7 @@ class Run:
         return b"%d " % self.serial + b"x" * self.chance.choice([0, 5, 50, 300])
 
     def batch(self, values: list[bytes], producer_id: int) -> bytearray:
-        timed = [(None, value, [], self.now_ms + self.chance.randrange(50)) for value in values]
+        timed: list[Any] = [(None, value, [], self.now_ms + self.chance.randrange(50)) for value in values]
         if producer_id < 0:
             return bytearray(records.build(timed, codec=self.chance.choice(["none", "gzip"])))
         sequence = self.sequences.get(producer_id, 0)
@@ -187,7 +133,7 @@ class Run:
         self.check_lookups()
 
     def check_lookups(self) -> None:
-        """Indexes point where they should: each offset is found, and so is each timestamp."""
+        """Indexes are right: each offset is found, and so is each timestamp."""
         partition = self.partition
         for offset in range(0, len(self.appended), 7):
             part = partition.read(offset, 1, limit_offset=len(self.appended), at_least_one=True)
@@ -195,7 +141,7 @@ class Run:
             found = [record.value for record in records.read(part.read()) if record.offset == offset]
             assert found == [self.appended[offset]]
         newest = max((record.timestamp for record in read_all(partition)), default=None)
-        found_newest = partition.max_timestamp_offset()
+        found_newest = finish(partition.max_timestamp_offset())
         assert (found_newest and found_newest[1]) == newest
 
 
@@ -216,7 +162,7 @@ def test_what_was_flushed_survives_every_power_cut(
 def test_a_kill_loses_nothing_acknowledged(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process dies, the machine does not: all that was written is there, flushed or not."""
+    """The process dies, the machine does not: everything that was written is there, flushed or not."""
     print(f"replay with SEED={seed}")
     run = Run(tmp_path, seed, monkeypatch)
     run.disk.power_cut = lambda chance: None  # type: ignore[method-assign]
@@ -278,7 +224,7 @@ def test_transactions_come_out_of_a_crash_as_they_went_in(
     logs.close()
 
 
-def state_of(partition: Partition) -> list[tuple[object, ...]]:
+def state_of(partition: Log) -> list[tuple[object, ...]]:
     return sorted(
         (entry.producer_id, entry.epoch, entry.last_sequence, entry.last_offset, entry.transaction_start)
         for entry in partition.producers

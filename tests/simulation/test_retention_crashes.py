@@ -1,25 +1,25 @@
-"""Random histories of a log that is retained, with power cuts and kills, against a model of what must survive.
+"""Random histories of a log with retention, with power failures and kills, against a model of what must survive.
 
-As test_log_crashes, and besides: segments are deleted by age and size, clients delete records, fsync happens some time
-later or not at all before the power goes, and a power cut undoes the last renames that no fsync of their directory
-followed. Afterwards the log starts where it did or earlier, never below what the checkpoint said, and whatever lies
-between start and end is what was appended there. SEED=n replays one run, RUNS=n makes more of them.
+As test_log_crashes, and in addition: segments are deleted by age and size, clients delete records, the power may fail
+before an fsync is done, and a power failure undoes the last renames that no fsync of their directory followed.
+Afterwards the log starts where it did or earlier, never below what the checkpoint has, and all records between start
+and end are as they were appended. SEED=n replays one run, RUNS=n makes more of them.
 """
 
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_kit import TOPIC_ID, manager, read_all, topic_config
-from test_log_crashes import SEEDS, STEPS, Disk, Run
 
-from pykafkad.storage import checkpointing
-from pykafkad.storage.manager import LogManager, submit_inline
+from pykafkad.storage.checkpoints import checkpointing
+from pykafkad.storage.manager import LogManager
+from pykafkad.workers import submit_inline
+from tests.simulation.test_log_crashes import SEEDS, STEPS, Run
+from tests.storage_kit import TOPIC_ID, manager, read_all, topic_config
 
 CONFIG = topic_config(
     segment_bytes=3000,
@@ -32,50 +32,16 @@ CONFIG = topic_config(
 KEY = ("orders", 0)
 
 
-class RenamingDisk(Disk):
-    """Remembers which renames nobody has made durable yet."""
-
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        super().__init__(root, monkeypatch)
-        self.renamed: list[tuple[str, str]] = []
-        real_rename, sync_file = os.rename, os.fsync
-
-        def rename(source: str, target: str) -> None:
-            real_rename(source, target)
-            self.synced[target] = self.synced.pop(source, b"")
-            self.renamed.append((source, target))
-
-        def fsync(fd: int) -> None:
-            path = os.readlink(f"/proc/self/fd/{fd}")
-            self.renamed = [each for each in self.renamed if os.path.dirname(each[0]) != path]
-            sync_file(fd)
-
-        self.undo = real_rename
-        monkeypatch.setattr(os, "rename", rename)
-        monkeypatch.setattr(os, "fsync", fsync)
-
-    def power_cut(self, chance: random.Random) -> None:
-        kept = chance.randint(0, len(self.renamed))
-        for source, target in reversed(self.renamed[kept:]):
-            if os.path.exists(target):  # else a start has removed it since
-                self.undo(target, source)
-                self.synced[source] = self.synced.pop(target, b"")
-        self.renamed.clear()
-        super().power_cut(chance)
-
-
 class RetainedRun(Run):
     def __init__(self, path: Path, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         self.promised_start = self.seen_start = 0
         self.deleted = 0
-        self.lost: set[int] = set()  # offsets that no record has
+        self.lost: set[int] = set()  # offsets without a record
         self.work: list[Callable[[], None]] = []
         super().__init__(path, seed, monkeypatch)
-        before, self.disk = self.disk, RenamingDisk(path, monkeypatch)
-        self.disk.synced.update(before.synced)
 
     def start(self) -> LogManager:
-        self.work.clear()  # what threads had before them died with the process
+        self.work.clear()  # work of the threads died with the process
         logs = manager(self.path)
         logs.open_all({KEY: TOPIC_ID}, lambda topic: CONFIG)
         logs.configure(*KEY[:1], 1, CONFIG)
@@ -110,7 +76,7 @@ class RetainedRun(Run):
         self.seen_start = self.partition.log_start_offset
 
     def stated_start(self) -> int:
-        """What retention alone did may be undone by a power cut; what a client asked for may not."""
+        """Deletions by retention may be undone by a power failure, those by clients may not."""
         return checkpointing.log_start_of(self.partition) or 0
 
     def promise(self, start: int) -> None:
@@ -138,8 +104,8 @@ class RetainedRun(Run):
         assert not any(name.endswith(".deleted") for name in names)
 
     def compare(self, start: int, end: int) -> None:
-        """What is there is what was appended there. Of what was not flushed the end of a closed segment may be
-        missing, though the next one has its name: recovery knows no gap from one that compaction left."""
+        """Records that are there are as they were appended. Without a flush the end of a closed segment may be missing
+        although the next segment exists: recovery cannot tell such a gap from one that compaction left."""
         survived = read_all(self.partition)
         offsets = [record.offset for record in survived]
         assert offsets == sorted(set(offsets)) and set(offsets) <= set(range(start, end))
@@ -149,7 +115,7 @@ class RetainedRun(Run):
         self.lost |= missing
 
     def check_lookups(self) -> None:
-        """Not asked for: the log does not begin with its first record."""
+        """Not checked here: the log does not begin with its first record."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -1,7 +1,7 @@
 """A broker under strace: killed at its N-th call of a kind, or with that call failing.
 
-strace is attached to it (tests.torture.launch), so the process that the test kit starts is the broker. The trace says
-what was hit.
+strace is attached to it (tests.torture.launch), so the process that the test kit starts is the broker. The trace shows
+which call was hit.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pykafkad.testing import Broker, BrokerError
 
-# Calls by what they do: the same one has other numbers in other C libraries.
+# Calls by their purpose: other C libraries use other system calls for the same.
 SYSCALLS = {
     "write": "write",
     "pwritev": "pwritev,pwritev2",
@@ -36,12 +36,14 @@ SYSCALLS = {
     "sendfile": "sendfile",
     "copy_file_range": "copy_file_range",
 }
-LARGEST_NUMBER = 65_535  # strace counts no further
+LARGEST_NUMBER = 65_535  # strace counts no further than this
 
 
 @dataclass(frozen=True)
 class Injection:
-    """The `number`-th call of `syscall` in a thread: an error (`EIO`), from then on with `lasting`, or the end."""
+    """The `number`-th call of `syscall` in a thread fails (`EIO`), with `lasting` all later ones too, or kills the
+    process.
+    """
 
     syscall: str
     number: int
@@ -87,7 +89,7 @@ class Tortured(Broker):
         return [*command[:at], "tests.torture.launch", *strace, "--", *command[at + 1 :]]
 
     def start_or_die(self) -> bool:
-        """Whether it came up; an injection may keep it from it."""
+        """Whether it started; an injection may prevent that."""
         try:
             self.start()
         except BrokerError:
@@ -97,7 +99,7 @@ class Tortured(Broker):
         return True
 
     def end(self) -> int:
-        """Its exit code; it is told to stop if it runs."""
+        """Its exit code; if it runs it is stopped."""
         if self.running:
             return self.stop()
         assert self._process is not None
@@ -108,13 +110,13 @@ class Tortured(Broker):
         return not self.running and self._process is not None and self._process.returncode == -signal.SIGKILL
 
     def hit(self) -> str:
-        """The call that was hit: its name and the file, with the changing parts of its name left out."""
+        """The call that was hit: its name and the file, without the changing parts of the file's name."""
         calls = self.calls()
         wanted = self.injected() or [call for call in calls if call.endswith("= ?")] or calls[-1:]
         return kind_of_call(wanted[0]) if wanted else ""
 
     def hit_data(self) -> bool:
-        """Whether all that failed was of the data directories, not a socket, a pipe or the log."""
+        """Whether all failed calls were for files of the data directories, not for a socket, a pipe or the log."""
         directories = [f"{self.home}/{name}" for name in ("data", "jbod")]
         calls = self.injected()
         return bool(calls) and all(any(path in call for path in directories) for call in calls)
@@ -124,7 +126,8 @@ class Tortured(Broker):
         return [call for call in self.calls() if "(INJECTED)" in call]
 
     def calls(self) -> list[str]:
-        """The trace, in the order in which the calls ended; one that other threads' calls cut in two is one line."""
+        """The trace, in the order in which the calls ended; a call that was interrupted by those of other threads is
+        one line."""
         try:
             lines = self.trace_path.read_text(errors="replace").splitlines()
         except FileNotFoundError:
@@ -143,7 +146,7 @@ class Tortured(Broker):
 
 
 def kind_of_call(line: str) -> str:
-    """`rename .log.deleted` out of a line of a trace."""
+    """`rename .log.deleted` from a line of a trace."""
     name = re.search(r"(\w+)\(", line)
     paths = re.findall(r'[<"]([^<>"]*/[^<>"]*)[>"]', line)
     if name is None:

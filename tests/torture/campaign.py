@@ -1,7 +1,8 @@
-"""Runs cases, several at a time, each in a process of a pool; says what failed and how to see it again."""
+"""Runs cases, several at a time, each in a process of a pool; reports failures and how to repeat them."""
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from collections import Counter
@@ -26,7 +27,7 @@ class Case(Protocol):
 
 @dataclass
 class Tally:
-    """What a campaign has seen so far."""
+    """The results of a campaign so far."""
 
     name: str
     cases: int = 0
@@ -34,6 +35,15 @@ class Tally:
     notes: Counter[str] = field(default_factory=Counter)
     faults: list[Outcome] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
+    skipped: str | None = None  # why this kind cannot run here
+
+    @property
+    def failed(self) -> list[str]:
+        """The commands that repeat the failures; if everything is required, a kind that could not run is one too."""
+        commands = [outcome.command for outcome in self.faults]
+        if self.skipped is not None and os.environ.get("REQUIRE_ALL") == "1":
+            commands.append(f"REQUIRE_ALL=1, but {self.name} is skipped: {self.skipped}")
+        return commands
 
     @property
     def points(self) -> int:
@@ -60,7 +70,7 @@ def say(text: str) -> None:
 
 
 def run(name: str, cases: Iterable[Case], jobs: int, where: str | None) -> Tally:
-    """All of them; with one job in this process, so that a debugger sees it."""
+    """Run all cases; with one job in this process, so that a debugger sees it."""
     tally = Tally(name)
     if jobs == 1:
         for case in cases:
@@ -77,7 +87,7 @@ def run(name: str, cases: Iterable[Case], jobs: int, where: str | None) -> Tally
 
 
 def sweep_kills(sweep: Sweep, points: int, jobs: int, where: str | None) -> Tally:
-    """Kill at as many points as are asked for; what is learned of how often calls come bounds what is tried."""
+    """Kill at as many points as asked for; the numbers of calls seen so far bound what is tried."""
     tally = Tally("kill at every call")
 
     def cases() -> Iterator[Kill]:
@@ -106,7 +116,7 @@ def say_hits(tally: Tally) -> None:
 def _finished(
     pool: ProcessPoolExecutor, cases: Iterator[Case], jobs: int, where: str | None
 ) -> Iterator[tuple[Case, Outcome]]:
-    """No more of them handed out than there are processes, since what comes next may depend on what came back."""
+    """No more cases are handed out than there are processes, since the next ones may depend on the results."""
     running: dict[Future[Outcome], Case] = {}
     while True:
         while len(running) < jobs and (case := next(cases, None)) is not None:
@@ -143,7 +153,7 @@ def _remove() -> None:
 
 
 def _end_quietly() -> None:
-    """Ctrl-C is the parent's business."""
+    """Ctrl-C is handled by the parent process."""
     import signal
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)

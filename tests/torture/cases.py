@@ -1,4 +1,4 @@
-"""What a case of any kind is made of: a home of its own, a broker's life in it, and what must be true afterwards."""
+"""What a case of any kind consists of: its own home, a broker's life in it, and what must be true afterwards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ LOG_SHOWN, FAULT_SHOWN = 2500, 1500
 
 @dataclass
 class Outcome:
-    """What came of a case. `hit`: the call that was hit; empty where the case never came to it."""
+    """The result of a case. `hit` is the call that was hit, or empty if the case never reached it."""
 
     command: str
     hit: str = ""
@@ -37,7 +37,7 @@ class Outcome:
 
 
 class Life:
-    """One data directory through several brokers, with the ledger of all of them."""
+    """One data directory through several brokers, with one ledger for all of them."""
 
     def __init__(self, home: Path, variant: str, seed: int) -> None:
         self.home = home
@@ -48,7 +48,7 @@ class Life:
         self.broker: Tortured | None = None
 
     def begin(self, injection: Injection | None = None, **config: object) -> Tortured:
-        """A broker that is not started yet."""
+        """A broker that was not started yet."""
         self.close()
         (self.home / "trace").unlink(missing_ok=True)
         self.broker = Tortured(self.home, config_of(self.variant, self.home) | config, injection)
@@ -60,7 +60,7 @@ class Life:
             self.broker = None
 
     def work(self, seconds: float = WORK_SECONDS, rounds: int = ROUNDS, *, tolerant: bool = False) -> bool:
-        """Whether the broker was there to the end."""
+        """Whether the broker was running to the end."""
         assert self.broker is not None
         workload = Workload(self.ledger, self.chance, self.directories, tolerant=tolerant)
         return workload.run(self.broker.host, self.broker.port, seconds, rounds)
@@ -71,7 +71,7 @@ class Life:
             verify(client, self.ledger, after)
 
     def come_back(self, after: After) -> None:
-        """A broker without any injection starts, has everything, takes more, stops, and leaves a clean directory."""
+        """A broker without any injection starts, has everything, accepts more, stops, and leaves a clean directory."""
         broker = self.begin()
         broker.start()
         self.verify(after)
@@ -91,7 +91,7 @@ class Life:
             raise Fault(f"the broker was told to stop and ended with {code}")
 
     def check_log(self, *, errors: bool = False) -> None:
-        """Nothing that a programmer has to look at; with `errors` lines for the operator may be there."""
+        """The log has no line that means a bug; with `errors` there may be error lines for the operator."""
         text = (self.home / "broker.log").read_text(errors="replace")
         if "Traceback" in text:
             raise Fault("there is a traceback in the broker's log")
@@ -101,7 +101,7 @@ class Life:
 
 @contextmanager
 def life(variant: str, seed: int, where: str | None, outcome: Outcome) -> Iterator[Life]:
-    """A life in a new home; a Fault goes to the outcome, and then the home is kept."""
+    """A life in a new home. A Fault goes into the outcome, and then the home is kept."""
     home = scratch(where)
     one = Life(home, variant, seed)
     try:
@@ -126,7 +126,7 @@ _templates: dict[tuple[str, str | None], tuple[Path, Ledger]] = {}
 
 
 def put_template(one: Life, where: str | None, make: Callable[[Life], None]) -> None:
-    """Begin where a broker of this variant left off; what it left is made once a process."""
+    """Begin with the directory that a broker of this variant left; it is made once in each process."""
     key = one.variant, where
     if key not in _templates:
         home = scratch(where)

@@ -1,9 +1,9 @@
 """Damaged partitions: many at a time, under one broker that recovers them all.
 
-A broker writes twenty batches to a partition and is killed, or stopped; that partition is copied over all others of a
-topic, and each copy is damaged in its own way (damages.py). A broker that starts on them must have enough of each, as it
-was sent, must take another record everywhere, and must have all of it after the next start. What is damaged in the
-checkpoints of the whole directory is a `Setting`; each is a start of its own.
+A broker writes twenty batches to a partition and is killed, or stopped. That partition is copied over all others of a
+topic, and each copy is damaged in its own way (damages.py). A broker that starts with them must have enough records of
+each, as they were sent, must accept another record everywhere, and must have all of it after the next start. A damage
+of the checkpoints of the whole directory is a `Setting`; each needs a start of its own.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CONFIG = {"index.interval.bytes": 300, "retention.ms": -1}
 
 @dataclass(frozen=True)
 class Setting:
-    """How the broker was left: checkpoints of the directory, clean or not, one segment or several."""
+    """How the broker left the directory: its checkpoints, clean or not, one segment or several."""
 
     name: str
     checkpoints: tuple[tuple[str, str], ...] = ()
@@ -70,7 +70,7 @@ def damages(setting: Setting, layout: Layout, chance: random.Random) -> list[Dam
     if not setting.clean:
         found = [*flips(layout, chance), *cuts(layout), *tails(layout, chance), *fields(layout, chance)]
         return [nothing, *found, *other_files(layout, chance)]
-    # After a clean stop only the end is looked at; what is damaged before it is served as it is, as Kafka does.
+    # After a clean stop only the end is checked; damage before it is served as it is, as in Kafka.
     unseen = [
         Damage(each.name, each.apply, each.kept, served_damaged=True)
         for each in chance.sample(list(flips(layout, chance)), 10)
@@ -86,7 +86,7 @@ def damages(setting: Setting, layout: Layout, chance: random.Random) -> list[Dam
 class Damaged:
     setting: str
     seed: int
-    only: int = -1  # of the damages; all of them otherwise
+    only: int = -1  # only these damages; otherwise all of them
     at_most: int = 1 << 30
 
     @property
@@ -127,7 +127,7 @@ def run_setting(one: Life, case: Damaged, outcome: Outcome) -> None:
 
 
 def make_template(one: Life, setting: Setting, template: Path) -> list[Entry]:
-    """One partition as a kill or a stop leaves it, with its checkpoints' directory; the records in it."""
+    """One partition as a kill or a stop leaves it, with the checkpoints of its directory; the records in it."""
     broker = one.begin()
     broker.start()
     segment_bytes = {"internal.segment.bytes": 1000} if setting.rolled else {}
@@ -171,7 +171,7 @@ def layout_of(template: Path) -> Layout:
 
 
 def put_damages(one: Life, setting: Setting, template: Path, chosen: list[Damage]) -> None:
-    """A topic with a partition for each damage, and what the broker finds when it starts."""
+    """A topic with a partition for each damage; returns what the broker should find when it starts."""
     broker = one.begin()
     broker.start()
     segment_bytes = {"internal.segment.bytes": 1000} if setting.rolled else {}
@@ -197,7 +197,7 @@ def put_damages(one: Life, setting: Setting, template: Path, chosen: list[Damage
 
 
 def check_one(client: Client, index: int, damage: Damage, sent: list[Entry]) -> list[Entry]:
-    """The partition has enough, all of it as it was sent, and takes one more; what it has then."""
+    """The partition has enough records, all as they were sent, and accepts one more. Returns what it has then."""
     if damage.served_damaged:
         row = client.call(fetch(TOPIC, 0, index=index), 12).responses[0].partitions[0]
         if row.error_code not in (errors.NONE, errors.CORRUPT_MESSAGE):
@@ -242,7 +242,7 @@ def produce(client: Client, topic: str, index: int, batch: bytes, expected: int)
 
 
 def finish(one: Life, chosen: list[tuple[int, Damage]], found: list[list[Entry]]) -> None:
-    """After a stop the directory is whole, where it could be made so; the next broker has the same."""
+    """After a stop the directory is whole, as far as that is possible, and the next broker has the same records."""
     one.stop()
     if not any(damage.served_damaged for _, damage in chosen):
         check_directories(one.directories)

@@ -1,7 +1,7 @@
-"""In which ways the files of one partition are damaged, and how many records must be left.
+"""How the files of one partition are damaged, and how many records must be left.
 
-`kept` is what Apache Kafka 4.3.1 was measured to keep of such a log (files-and-recovery.md), or what we promise where
-Kafka throws away more than it has to.
+`kept` is what Apache Kafka 4.3.1 was measured to keep of such a log, or what we promise where Kafka throws away more
+than it has to.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-FAR = 1 << 31  # no further from a segment's name may an offset be
+FAR = 1 << 31  # the largest distance of an offset from the segment's base offset
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Layout:
-    """The segments of the log that is damaged: their names and batches; how many records lie before each batch."""
+    """The segments of the log to be damaged: their names and batches, and the number of records before each batch."""
 
     segments: tuple[tuple[str, tuple[Batch, ...]], ...]
 
@@ -40,13 +40,13 @@ class Layout:
 
 @dataclass(frozen=True)
 class Damage:
-    """`kept`: how many of the records must be there afterwards."""
+    """`kept` is how many of the records must be there afterwards."""
 
     name: str
     apply: Callable[[Path], None]
     kept: int
-    gap: bool = False  # what comes after it may be there
-    served_damaged: bool = False  # as in Kafka: nobody looks at it at a start after a clean stop
+    gap: bool = False  # later records may be there as well
+    served_damaged: bool = False  # as in Kafka: after a clean stop a start does not check it
 
 
 def patch(path: Path, position: int, data: bytes) -> None:
@@ -74,7 +74,7 @@ def kept_with_flip(layout: Layout, segment: int, index: int, byte: int, mask: in
     if byte < 8 and is_last:
         changed = offset ^ mask << 8 * (7 - byte)
         if offset < changed < int(name[:20]) + FAR:
-            return layout.all  # an offset further on is as good as any
+            return layout.all  # a higher offset is as good as any other
     return before
 
 
@@ -115,7 +115,7 @@ def cuts(layout: Layout) -> Iterator[Damage]:
 
 
 def tails(layout: Layout, chance: random.Random) -> Iterator[Damage]:
-    """Something behind the end: zeroes, noise, older batches once more."""
+    """Bytes behind the end: zeros, noise, older batches again."""
     name, batches = layout.segments[-1]
 
     def append(data: bytes) -> Callable[[Path], None]:
@@ -138,7 +138,7 @@ def tails(layout: Layout, chance: random.Random) -> Iterator[Damage]:
 
 
 def fields(layout: Layout, chance: random.Random) -> Iterator[Damage]:
-    """The rows of the table that write a whole field of a batch in the middle, and zeroed stretches."""
+    """Rows that overwrite a whole field of a batch in the middle, and stretches of zeros."""
     segment = len(layout.segments) // 2
     name, batches = layout.segments[segment]
     for index in {len(batches) // 2, chance.randrange(1, len(batches))}:
@@ -177,7 +177,7 @@ def fields(layout: Layout, chance: random.Random) -> Iterator[Damage]:
 
 
 def other_files(layout: Layout, chance: random.Random) -> Iterator[Damage]:
-    """What can be made anew is: nothing is lost by it."""
+    """Files that can be created anew are: nothing is lost by it."""
     stems = [name.removesuffix(".log") for name, _ in layout.segments]
     files = [f"{stem}.{kind}" for stem in stems for kind in ("index", "timeindex", "txnindex", "snapshot")]
     for name in (*files, "leader-epoch-checkpoint", "partition.metadata"):
@@ -188,7 +188,7 @@ def other_files(layout: Layout, chance: random.Random) -> Iterator[Damage]:
             ("zeroes", bytes(96)),
         ):
             if name == "partition.metadata" and what in ("noise", "zeroes"):
-                continue  # another topic's id is not to be told from a damaged one
+                continue  # the id of another topic cannot be told from a damaged one
 
             def apply(home: Path, name: str = name, data: bytes | None = data) -> None:
                 if data is None:
@@ -201,7 +201,7 @@ def other_files(layout: Layout, chance: random.Random) -> Iterator[Damage]:
 
 
 def leftovers(stem: str, layout: Layout) -> Iterator[Damage]:
-    """What a crash leaves beside them."""
+    """Files that a crash leaves beside them."""
     for name in (
         f"{stem}.log.cleaned",
         f"{stem}.index.cleaned",

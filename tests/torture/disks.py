@@ -1,6 +1,6 @@
-"""A file system of our own in a file: one that can be full, and one whose power can be cut.
+"""A file system in a file: it can be full, and its power can fail.
 
-Needs to be root, loop devices, mkfs.ext4 and mount; `why_not` says what is missing.
+Needs root, loop devices, mkfs.ext4 and mount; `why_not` says what is missing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ TRIES = 50
 
 
 def why_not() -> str | None:
-    """None: disks can be made here."""
+    """What is missing; None if disks can be made here."""
     if os.geteuid() != 0:
         return "only root may mount a file system"
     missing = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
@@ -72,7 +72,7 @@ class Disk:
             try:
                 _run("umount", str(self.path))
                 break
-            except subprocess.CalledProcessError:  # somebody who was killed is not gone yet
+            except subprocess.CalledProcessError:  # a killed process may not have ended yet
                 if not left:
                     raise
         self._mounted = False

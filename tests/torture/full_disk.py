@@ -1,4 +1,4 @@
-"""A disk that is full: the broker stops or refuses, nothing that it acknowledged is lost, and with room it goes on."""
+"""A full disk: the broker stops or refuses writes, nothing that it acknowledged is lost, and with space it continues."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class FullDisk:
 
 
 def fill(path: Path, room: int) -> None:
-    """Write until the disk is full, and give `room` bytes back."""
+    """Write until the disk is full, and then free `room` bytes."""
     size = 0
     with open(path, "wb", buffering=0) as file:
         piece = PIECE

@@ -1,7 +1,7 @@
-"""kill -9 at the N-th call of a kind: of a new broker, or of one that comes back after a kill.
+"""kill -9 at the N-th call of a kind: of a new broker, or of one that starts again after a kill.
 
-Each case is a life of its own: start (under strace), work until the call comes, at last a clean stop, in which the call
-may come as well. Then, one time in four, a start that is killed too, then one that must have everything.
+Each case is a life of its own: start (under strace), work until that call, finally a clean stop, in which the call may
+happen as well. Then, in one of four cases, a start that is killed too, then one that must have everything.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Kill:
         return outcome
 
     def kill(self, one: Life, injection: Injection) -> str:
-        """The call it was killed at, or nothing if it never came to it."""
+        """The call at which it was killed, or nothing if it never happened."""
         broker = one.begin(injection)
         if broker.start_or_die():
             try:
@@ -75,7 +75,7 @@ class Kill:
 
 
 def make_template(one: Life) -> None:
-    """A broker that has worked, was stopped, worked on and was killed."""
+    """A broker that has worked, was stopped, has continued and was killed."""
     for ending in ("stop", "kill"):
         broker = one.begin()
         broker.start()
@@ -89,7 +89,7 @@ def make_template(one: Life) -> None:
 
 
 def sample(chance: random.Random, count: int, variants: list[str]) -> list[Kill]:
-    """A few of all points, each kind of call among them."""
+    """A few of all points, with each kind of call among them."""
     kills = []
     for index in range(count):
         syscall = SYSCALLS[index % len(SYSCALLS)]
@@ -101,8 +101,9 @@ def sample(chance: random.Random, count: int, variants: list[str]) -> list[Kill]
 
 
 class Sweep:
-    """Every number from 1 on of each call, variant and beginning, until a case does not come to it any more; then
-    numbers below that, at random, with other seeds. Numbers grow faster where there are very many."""
+    """Every number of each call, variant and beginning from 1 on, until a case does not reach it any more; then lower
+    numbers at random, with other seeds. If there are very many calls the numbers grow faster.
+    """
 
     DENSE = 40
 

@@ -1,5 +1,6 @@
 """`python -m tests.torture.launch STRACE-ARGUMENT… -- BROKER-ARGUMENT…`: the broker, with strace attached to it just
-before it begins. So the calls that count are the broker's own, and the imports of Python are not slowed down."""
+before it begins. So only the broker's own calls count, and the imports of Python are not slowed down.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def is_traced() -> bool:
         with open("/proc/self/status", encoding="ascii") as file:
             return not any(line.split() == ["TracerPid:", "0"] for line in file)
     except OSError:
-        return True  # and here is its first error
+        return True  # its first error
 
 
 if __name__ == "__main__":

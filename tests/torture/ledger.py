@@ -1,8 +1,8 @@
-"""What was sent, what was acknowledged, and whether a log read back says the same.
+"""What was sent, what was acknowledged, and whether a log that was read back agrees.
 
-A ledger outlives its broker: it is told of each request before it is sent and of each answer that came. What was sent
-and never answered is unsure: it may be in the log, once, or not. `Log.settle` compares a log that was read back and
-takes what it found for the truth from then on. A `Fault` says what the broker must not have done.
+A ledger outlives its broker: it learns of each request before it is sent, and of each answer. A request without an
+answer is uncertain: its records may be in the log, once, or not. `Log.settle` compares a log that was read back and
+takes what it found as certain from then on. A `Fault` is what the broker must not have done.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class Fault(Exception):
 
 
 class Entry(NamedTuple):
-    """A record as it was sent; the number is never used again."""
+    """A record as it was sent; its number is never used again."""
 
     key: bytes | None
     number: int
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
 
 
 def payload(number: int) -> bytes:
-    """The bytes of a value follow from its number, so a wrong byte is seen."""
+    """The bytes of a value follow from its number, so a wrong byte is noticed."""
     head = b"%d:" % number
     return head + (head * 40)[: number * 7919 % 160]
 
@@ -68,14 +68,12 @@ class Log:
     entries: dict[int, Entry] = field(default_factory=dict)
     unsure: list[Sent] = field(default_factory=list)
     end: int = 0  # acknowledged
-    floor: int = 0  # below it a DeleteRecords was acknowledged
+    floor: int = 0  # a DeleteRecords up to here was acknowledged
     asked_floor: int = 0
     producer_id: int = -1
     sequence: int = 0
     last_stored: Sent | None = None
-    broken: bool = (
-        False  # an answer was an error: what the producer may go on with is known after the next reading
-    )
+    broken: bool = False  # an answer was an error, so the next sequence is known only after the next reading
 
     def acknowledged(self, sent: Sent, base_offset: int) -> None:
         self.unsure.remove(sent)
@@ -90,19 +88,19 @@ class Log:
     # -- after a restart
 
     def settle(self, read: Read, after: After) -> None:
-        """Fault for anything that must not be; afterwards the log is as it was read."""
+        """Raises a Fault for anything that must not be; afterwards the log is what was read."""
         if read.end < self.end and after != "a power cut":
             raise Fault(f"{self.name} ends at {read.end}, acknowledged was {self.end}")
         self._check_start(read, after)
         self._check_entries(read)
         if not self.compacted:
             self._check_whole(read)
-        elif after != "a power cut":  # then something in the middle may be gone, and nobody can tell
+        elif after != "a power cut":  # then a part in the middle may be missing, which cannot be checked
             self._check_newest(read)
         self._adopt(read)
 
     def _check_start(self, read: Read, after: After) -> None:
-        # As in Kafka, a start that DeleteRecords moved reaches the disk some time after the answer.
+        # As in Kafka, a log start that DeleteRecords raised reaches the disk some time after the answer.
         if read.start < self.floor and after == "a stop":
             raise Fault(f"{self.name} starts at {read.start}: everything below {self.floor} was deleted")
         wanted = max(self.floor, self.asked_floor)
@@ -134,7 +132,7 @@ class Log:
                 raise Fault(f"{self.name}: nothing at offset {offset} of {read.start}..{read.end}")
 
     def _check_newest(self, read: Read) -> None:
-        """Of each key the newest record is there, or it is a tombstone and there is nothing of the key before it."""
+        """The newest record of each key is there, or it is a tombstone and no earlier record of the key is there."""
         newest = newest_of(offset_entries(self.entries, read.start, read.end))
         found = newest_of(read.entries)
         erased = {entry.key for sent in self.unsure for entry in sent.entries if not entry.has_value}
@@ -180,7 +178,7 @@ def newest_of(entries: dict[int, Entry]) -> dict[bytes | None, tuple[int, Entry]
 
 @dataclass
 class Group:
-    """What one group committed; -1: nothing."""
+    """What one group has committed; -1: nothing."""
 
     acknowledged: int = -1
     sent: int = -1

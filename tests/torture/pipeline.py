@@ -1,4 +1,4 @@
-"""A client that has several requests under way on one connection, as a busy producer has."""
+"""A client with several requests in flight on one connection, like a busy producer."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Power cuts: the file system under a working broker goes off at a random moment, and comes back.
+"""Power failures: the file system under a working broker is shut down at a random moment, and mounted again.
 
 With log.flush.interval.messages=1 nothing that was acknowledged is lost. By default a log may lose its end and nothing
-else. Files are written back at random meanwhile, since a disk does that in any order.
+else. Files are written back at random in between, since a disk does that in any order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ VARIANTS = (FLUSHED, "usual", "flushed-now-and-then", FLUSHED, "preallocated")
 
 @dataclass(frozen=True)
 class PowerCuts:
-    """Several on one disk, one after the other."""
+    """Several failures of one disk, one after the other."""
 
     variant: str
     cuts: int
@@ -85,7 +85,7 @@ def cut_one(one: Life, disk: Disk) -> None:
 
 
 def write_back(path: Path, chance: random.Random, done: threading.Event) -> None:
-    """A system that writes some files back early, in no order."""
+    """As an operating system that writes some files back early, in no order."""
     while not done.wait(chance.uniform(0.0, 0.1)):
         try:
             files = [each for each in path.rglob("*") if each.is_file()]
@@ -108,7 +108,7 @@ def forget_producers(one: Life) -> None:
 
 
 def keep(one: Life, disk: Disk) -> None:
-    """A copy of what is on the disk, for whoever looks into the failure."""
+    """Copy what is on the disk, for the investigation of a failure."""
     one.close()
     try:
         shutil.copytree(disk.path, one.home / "kept")

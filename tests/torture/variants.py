@@ -1,4 +1,4 @@
-"""The configurations that brokers are tortured in: everything that happens in hours happens many times a second."""
+"""The configs of brokers under torture: what usually happens in hours happens many times a second."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ FETCH_VERSION = 12
 
 
 def verify(client: Client, ledger: Ledger, after: After) -> None:
-    """Topics, records and committed offsets. The ledger is settled with what was found."""
+    """Check topics, records and committed offsets, and settle the ledger with what was found."""
     settle_topics(client, ledger)
     for log in ledger.logs.values():
         if log.state == "there":
@@ -44,7 +44,7 @@ def settle_topics(client: Client, ledger: Ledger) -> None:
 
 
 def read_log(client: Client, topic: str, index: int = 0) -> Read:
-    """From the first offset to the last, as a consumer that began at the beginning."""
+    """From the first offset to the last, like a consumer that begins with the earliest record."""
     offset, start, size = 0, -1, 0
     entries: dict[int, Entry] = {}
     while True:
@@ -99,7 +99,7 @@ def settle_groups(client: Client, ledger: Ledger, after: After) -> None:
 
 
 def committed(client: Client, group: str) -> int:
-    """What the group stands at, once its coordinator has loaded it; -1: nothing."""
+    """The group's committed offset, once its coordinator has loaded it; -1: none."""
     kind = OffsetFetchRequest
     request = kind(groups=[kind.OffsetFetchRequestGroup(group_id=group, topics=None)])
     deadline = time.monotonic() + LOADED_SECONDS
@@ -120,7 +120,7 @@ def committed(client: Client, group: str) -> int:
 
 
 def check_directories(directories: list[str], ledger: Ledger | None = None) -> None:
-    """`pykafkad check` after a clean stop, and nothing set aside but what belonged to topics that were deleted."""
+    """`pykafkad check` after a clean stop; files may only be set aside if they belonged to topics that were deleted."""
     from pykafkad.tools.check import Check, Options
 
     options = Options()

@@ -1,8 +1,8 @@
-"""What a client does while its broker is tortured: it produces (plain, idempotent, with keys), deletes records, commits
-offsets, creates and deletes topics, changes configs, moves a partition, reads.
+"""What a client does while its broker is under torture: it produces (plain, idempotent, with keys), deletes records,
+commits offsets, creates and deletes topics, alters configs, moves a partition, fetches.
 
-Each operation is one request; before it is sent the ledger knows of it, and its answer goes to the ledger. `run` keeps
-a few of them under way at a time until the broker is gone or the time is up.
+Each operation is one request. The ledger learns of it before it is sent, and of its answer. `run` keeps a few of them
+in flight until the broker is gone or the time is up.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ CHANGES = {
 }
 PRODUCE_VERSION = 9
 
-# What a broker that just started, or has no such topic (yet, any more), may say.
+# Errors of a broker that has just started, or whose topic does not exist yet, or no longer.
 PASSING = frozenset(
     (
         errors.NONE,
@@ -56,7 +56,7 @@ SMALL = {"index.interval.bytes": 256, "file.delete.delay.ms": 20}
 
 
 def standard_logs() -> dict[str, Log]:
-    """The topics that every run has: each kind of life a log can lead."""
+    """The topics that every run has: one for each kind of log."""
     cleaned = {"min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": 50, **SMALL}
     logs = [
         Log("plain", {"internal.segment.bytes": 4096, **SMALL}),
@@ -92,7 +92,7 @@ class Operation:
 
 
 class Workload:
-    """`tolerant`: the broker is made to fail, so any error may be answered; otherwise one of no reason is a Fault."""
+    """`tolerant`: the broker is made to fail, so any error may be answered; otherwise an unexplained one is a Fault."""
 
     def __init__(
         self, ledger: Ledger, chance: random.Random, directories: list[str], *, tolerant: bool = False
@@ -106,7 +106,7 @@ class Workload:
             ledger.logs.setdefault(name, log)
 
     def run(self, host: str, port: int, seconds: float, rounds: int = 1 << 30) -> bool:
-        """Whether the broker was still there at the end."""
+        """Whether the broker was still running at the end."""
         deadline = time.monotonic() + seconds
         try:
             with Pipeline(host, port) as client:
@@ -127,7 +127,7 @@ class Workload:
                 self._begin_producer(client, log)
 
     def _begin_producer(self, client: Pipeline, log: Log) -> None:
-        """A new producer gets its id; one that goes on sends again what it has no answer to."""
+        """A new producer gets its id; an existing one repeats the batches without an answer."""
         if log.producer_id < 0:
             client.send(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4)
             answer = client.receive()
@@ -139,7 +139,7 @@ class Workload:
             self._round(client, [self.send_batch(log, sent)])
 
     def _repeat_last(self, client: Pipeline, log: Log) -> None:
-        """The last batch that is in the log, sent once more, is known to be there."""
+        """The last batch in the log, sent again, is recognized as a duplicate."""
         if log.last_stored is None:
             return
         client.send(produce(log, log.last_stored), PRODUCE_VERSION)
@@ -296,7 +296,7 @@ class Workload:
         return self.alter("plain", {name: self.chance.choice(values)}) if log.state == "there" else None
 
     def shrink_offsets(self) -> Operation | None:
-        """The offsets topic is made with large segments: small ones, so that it is rolled and cleaned too."""
+        """The offsets topic is created with large segments; small ones are rolled and cleaned too."""
         if self.ledger.offsets_are_small:
             return None
         return self.alter(
@@ -361,7 +361,7 @@ class Workload:
 
 
 def find_coordinator() -> Operation:
-    """The first one makes the broker create __consumer_offsets."""
+    """The first request makes the broker create __consumer_offsets."""
     return Operation(FindCoordinatorRequest(coordinator_keys=["group-0"]), 4, lambda answer: None)
 
 
@@ -386,7 +386,7 @@ def fetch(topic: str, offset: int, max_bytes: int = 1 << 20, *, index: int = 0) 
 
 
 def check_fetched(log: Log, entries: dict[int, Entry], offset: int, answer: Any) -> None:
-    """A consumer gets what was sent, and each record once, whatever happens to the log meanwhile."""
+    """A consumer gets what was sent, and each record once, whatever happens to the log in the meantime."""
     row = answer.responses[0].partitions[0]
     if row.error_code != errors.NONE:
         return
@@ -400,7 +400,7 @@ def check_fetched(log: Log, entries: dict[int, Entry], offset: int, answer: Any)
 
 
 def read_entries(topic: str, data: Any) -> list[tuple[int, Entry]]:
-    """The records of fetched bytes; their checksums and their values are looked at."""
+    """The records of fetched bytes; their checksums and values are checked."""
     found = []
     try:
         for record in records.read(data):

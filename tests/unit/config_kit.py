@@ -1,19 +1,22 @@
-"""A broker (see metadata_fakes) whose configs, quotas and telemetry can be asked for and changed."""
+"""A broker (see metadata_fakes) whose configs, quotas and telemetry can be described and altered."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from metadata_fakes import FakeContext, Later, call, open_broker
-
 from pykafkad import handlers, messages
 from pykafkad.clock import ManualClock
 from pykafkad.cluster.client_quotas import ClientQuotas
-from pykafkad.cluster.commits import submit_inline
 from pykafkad.cluster.config_changes import ConfigChanges
-from pykafkad.cluster.telemetry import from_image, subscribe
+from pykafkad.cluster.publishing import TELEMETRY
+from pykafkad.cluster.telemetry import follow, from_image
+from pykafkad.net.hosts import is_a_name
+from pykafkad.slices import Slices
+from tests.unit.metadata_fakes import FakeContext, FakeStorage, Later, call, open_broker
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = range(4)
@@ -21,13 +24,24 @@ SET, DELETE, APPEND, SUBTRACT = range(4)
 Operation = tuple[str, int, str | None]
 
 
-def open_configurable(directory: Path, later: Later | None = None, **properties: str) -> Any:
-    broker = open_broker(directory, later, **properties)
-    broker.config_changes = ConfigChanges(broker.config, broker.controller)
-    broker.client_quotas = ClientQuotas(broker.controller, submit_inline)
+def look_up(hosts: Iterable[str], done: Any) -> None:
+    """Resolve addresses only."""
+    done({host: host for host in hosts if not is_a_name(host)})
+
+
+def open_configurable(
+    directory: Path,
+    later: Later | None = None,
+    slices: Slices | None = None,
+    storage: FakeStorage | None = None,
+    **properties: str,
+) -> Any:
+    broker = open_broker(directory, later, slices, storage, **properties)
+    broker.config_changes = ConfigChanges(broker.config, broker.controller, broker.slices.run)
+    broker.client_quotas = ClientQuotas(broker.controller, look_up, broker.slices.run)
     broker.clock = ManualClock()
     broker.telemetry = from_image(broker.config, broker.image)
-    broker.config_changes.on_applied.append(lambda *change: subscribe(broker.telemetry, *change))
+    broker.controller.publishers.add(TELEMETRY, partial(follow, broker.telemetry, broker.image))
     return broker
 
 
@@ -48,7 +62,7 @@ def altered(resource_type: int, name: str, *operations: Operation) -> Any:
 
 
 def alter_all(broker: Any, *resources: Any, validate_only: bool = False) -> list[tuple[int, str | None]]:
-    """(code, message) of each resource, in order."""
+    """The (code, message) of each resource, in order."""
     answer = call(
         broker,
         handler("incremental_alter_configs"),
@@ -76,7 +90,7 @@ def replace(
 def describe(
     broker: Any, resource_type: int, name: str, *keys: str, version: int = 4, documentation: bool = False
 ) -> dict[str, Any]:
-    """The entries by name, of a resource that can be described."""
+    """The configs of one resource by name, when it can be described."""
     kind = messages.DescribeConfigsRequest.DescribeConfigsResource
     resource = kind(resource_type=resource_type, resource_name=name, configuration_keys=list(keys) or None)
     answer = call(
@@ -101,9 +115,9 @@ def synonyms(entry: Any) -> list[tuple[str, str | None, int]]:
 
 
 class Connection(SimpleNamespace):
-    """As much of one as telemetry looks at; can be a key."""
+    """The part of a connection that telemetry uses; it can be the key of a dictionary."""
 
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]
 
 
 def context_of(software: str = "java", port: int = 1) -> FakeContext:

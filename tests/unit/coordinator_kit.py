@@ -1,20 +1,22 @@
-"""A broker without sockets that coordinates groups: requests about offsets, restarts, and what lies in its log."""
+"""A broker without sockets that coordinates groups: requests about offsets, restarts, and the contents of its log."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
-from data_kit import Connection, Desk, Topic
-
 from pykafkad import messages
 from pykafkad.config import TopicConfig
 from pykafkad.coordinator.groups import GroupCoordinator
+from pykafkad.coordinator.runtime.loop import CoordinatorLoop
 from pykafkad.dispatcher import Dispatcher
 from pykafkad.hot import records
+from pykafkad.promises import Promises
 from pykafkad.pure.groups.records import decode
-from pykafkad.storage.manager import LogManager
-from pykafkad.waiting import Waiting
+from pykafkad.quiet import Quiet
+from pykafkad.slices import Slices
+from tests.storage_kit import lead
+from tests.unit.data_kit import Connection, Desk, Ticket, Topic
 
 OFFSETS = "__consumer_offsets"
 COMMIT_VERSION, FETCH_VERSION = 8, 8
@@ -29,33 +31,42 @@ class GroupDesk(Desk):
         self.create(OFFSETS, partitions, cleanup_policy="compact")
 
     def add(self, name: str, partitions: int) -> None:
-        """A topic that is in the metadata only: nobody writes to it."""
+        """Add a topic to the metadata alone, since nobody writes to it."""
         topic = Topic(name, name.encode().ljust(16, b"\1")[:16], partitions)
-        self.image.topics[name] = self.image.topics_by_id[topic.id] = topic  # type: ignore[assignment, index]
+        self.image.topics[name] = self.image.topics_by_id[topic.id] = topic  # type: ignore[assignment]
 
     def restarted(self, clean: bool = True) -> GroupDesk:
         """The same directory in a new broker."""
-        self.groups.stop()
+        self.group_coordinator.stop()
         self.storage.close(clean=clean)
         return RestartedDesk(self)
 
     def settle(self) -> None:
-        """Run what was put off to later passes, and the passes."""
+        """Run what was put off to later passes, and these passes."""
         while any(timer.due_ms <= self.clock.monotonic_ms() and not timer.cancelled for timer in self.timers):
             self.advance(0)
             self.end_pass()
 
+    def ask_in_turns(self, request: Any, version: int) -> Any:
+        """For a request that is answered in slices, behind other work: its answer, when there is one."""
+        given = self.send(request, version)
+        for _ in range(1_000):
+            if isinstance(given, Ticket) and given.parts is None:
+                self.advance(0)
+        self.end_pass()
+        return self.answer_of(given, type(request).__name__, version)
+
     def commit(
         self, group_id: str, *rows: tuple[Any, ...], topic: str = "orders", **fields: Any
     ) -> list[int]:
-        """Rows of (partition, offset, [metadata, [leader epoch]]); the error codes."""
+        """Commit rows of (partition, offset, [metadata, [leader epoch]]); returns the error codes."""
         answer = self.ask(
             commit_request(group_id, *rows, topic=topic, **fields), fields.pop("version", COMMIT_VERSION)
         )
         return [row.error_code for each in answer.topics for row in each.partitions]
 
     def committed(self, group_id: str, require_stable: bool = False) -> dict[tuple[str, int], int]:
-        """All the group has committed; of what is refused, the error code below zero."""
+        """All committed offsets of the group; for a refused partition its negated error code."""
         kind = messages.OffsetFetchRequest
         request = kind(
             groups=[kind.OffsetFetchRequestGroup(group_id=group_id, topics=None)],
@@ -86,9 +97,9 @@ class RestartedDesk(GroupDesk):
     def __init__(self, before: GroupDesk) -> None:
         self.__dict__.update(before.__dict__)
         self.timers = []
-        self.waiting = Waiting(self.call_later)
-        self.appends = []
-        self.storage = LogManager(self.config, self.clock)
+        self.slices = Slices(self.call_soon, self.clock)
+        self.promises = Promises()
+        self.open_storage()
         known = {
             (name, index): topic.id
             for name, topic in self.image.topics.items()
@@ -97,18 +108,20 @@ class RestartedDesk(GroupDesk):
         }
         assert self.storage.open_all(known, lambda topic: TopicConfig(self.config)) == []
         for partition in self.storage:
-            partition.become_leader(0)
-        self.storage.on_advance = self.waiting.advanced
-        self.groups = GroupCoordinator(
-            self.config,
+            lead(partition, 0)
+        self.coordinator_loop = CoordinatorLoop(
             self.clock,
-            self.storage,
-            self.image,
             self.call_later,
             self.call_soon,
             self.storage.submit,
+            self.slices.run,
+            self.promises.fail,
         )
-        self.groups.start()
+        self.group_coordinator = GroupCoordinator(
+            self.config, self.coordinator_loop, self.storage, self.image
+        )
+        self.group_coordinator.start()
+        self.quiet = Quiet(self.clock.monotonic_ms, self.call_later)
         self.dispatcher = Dispatcher(self)
         self.connection = Connection()
 

@@ -8,25 +8,30 @@ from typing import Any
 
 from pykafkad import messages
 from pykafkad.clock import ManualClock
+from pykafkad.cluster.replicas import Replicas
 from pykafkad.config import BrokerConfig, TopicConfig
 from pykafkad.coordinator.groups import GroupCoordinator
+from pykafkad.coordinator.runtime.loop import CoordinatorLoop
 from pykafkad.dispatcher import Dispatcher
 from pykafkad.hot import records, wire
+from pykafkad.promises import Promises
 from pykafkad.pure.fetch_session import FetchSessions
+from pykafkad.quiet import Quiet
 from pykafkad.server import Broker
+from pykafkad.slices import Slices
 from pykafkad.storage.manager import LogManager
 from pykafkad.waiting import Waiting
 
 NOW_MS = 1_700_000_000_000
 
 
-class Replicas:
+class Placed:
     replicas = (1,)
 
 
 class Topic:
     def __init__(self, name: str, topic_id: bytes, partitions: int) -> None:
-        self.name, self.id, self.partitions = name, topic_id, [Replicas()] * partitions
+        self.name, self.id, self.partitions = name, topic_id, [Placed()] * partitions
 
 
 class Image:
@@ -61,6 +66,10 @@ class Connection:
         self.state: Any = None
         self.closed: str | None = None
         self.peer = ("127.0.0.1", 1)
+        self.muted: list[int] = []
+
+    def mute(self, delay_ms: int) -> None:
+        self.muted.append(delay_ms)
 
     def defer(self) -> Ticket:
         return Ticket()
@@ -68,36 +77,46 @@ class Connection:
     def finish(self, reason: str | None = None) -> None:
         self.closed = reason or "closed"
 
+    close = finish
+
 
 class Desk(Broker):
-    """Takes requests as frames, gives answers as messages."""
+    """A broker that takes requests as frames and gives answers as messages."""
 
     def __init__(self, directory: Path, **overrides: str) -> None:
         texts = {key.replace("_", "."): text for key, text in overrides.items()}
         self.config = BrokerConfig.from_sources({"log.dirs": str(directory), **texts})
         self.clock = ManualClock(NOW_MS)
         self.node_id = 1
-        self.storage = LogManager(self.config, self.clock)
-        self.storage.open_all({}, lambda topic: TopicConfig(self.config))
         self.timers: list[Timer] = []
-        self.waiting = Waiting(self.call_later)
-        self.storage.on_advance = self.waiting.advanced
+        self.open_storage()
+        self.storage.open_all({}, lambda topic: TopicConfig(self.config))
+        self.slices = Slices(self.call_soon, self.clock)
+        self.submit_large = self.storage.submit  # type: ignore[assignment]
         numbers = count(1)
         self.fetch_sessions = FetchSessions(10, lambda: next(numbers))
-        self.appends = []
+        self.promises = Promises()
         self.image = Image()  # type: ignore[assignment]
-        self.groups = GroupCoordinator(
-            self.config,
+        self.coordinator_loop = CoordinatorLoop(
             self.clock,
-            self.storage,
-            self.image,
             self.call_later,
             self.call_soon,
             self.storage.submit,
+            self.slices.run,
+            self.promises.fail,
         )
+        self.group_coordinator = GroupCoordinator(
+            self.config, self.coordinator_loop, self.storage, self.image
+        )
+        self.quiet = Quiet(self.clock.monotonic_ms, self.call_later)
         self.dispatcher = Dispatcher(self)
         self.connection = Connection()
         self.correlation_id = 0
+
+    def open_storage(self) -> None:
+        self.waiting = Waiting(self.call_later)
+        self.replicas = Replicas(self.config, self.clock, self.waiting.advanced)
+        self.storage = LogManager(self.config, self.clock, replicas=self.replicas)
 
     def call_later(self, delay_ms: int, callback: Any, *arguments: Any) -> Timer:
         self.timers.append(Timer(self.clock.monotonic_ms() + delay_ms, callback, arguments))
@@ -119,30 +138,35 @@ class Desk(Broker):
         config = TopicConfig(self.config, {key.replace("_", "."): text for key, text in configs.items()})
         for index in range(partitions):
             self.storage.create(name, index, topic.id, config, 0)
-        self.image.topics[name] = self.image.topics_by_id[topic.id] = topic  # type: ignore[assignment, index]
+        self.image.topics[name] = self.image.topics_by_id[topic.id] = topic  # type: ignore[assignment]
         self.image.topic_changes += 1
         return topic.id
 
     def send(self, request: Any, version: int, client_id: str = "test") -> Any:
-        """One frame; what the dispatcher gave back to the loop."""
+        """Send one frame; returns what the dispatcher returned to the loop."""
         self.correlation_id += 1
-        frame = bytearray(wire.request(request, version, self.correlation_id, client_id))
+        sent = wire.request(request, version, self.correlation_id, client_id)
+        assert isinstance(sent, bytes)
+        frame = bytearray(sent)
         return self.dispatcher.on_frame(self.connection, frame, 4, len(frame))
 
     def end_pass(self) -> None:
         self._on_pass_end()
 
     def ask(self, request: Any, version: int, client_id: str = "test") -> Any:
-        """One request and its pass; the answer, or None while it waits (or never comes)."""
+        """Send one request and run its pass; returns the answer, or None while it waits (or if there is none)."""
         given = self.send(request, version, client_id)
         self.end_pass()
         return self.answer_of(given, type(request).__name__, version)
 
     def answer_of(self, given: Any, request: str, version: int) -> Any:
-        exchange = given.parts if isinstance(given, Ticket) else given
-        if exchange is None:
+        parts = given
+        while isinstance(
+            parts, (Ticket, wire.Exchange)
+        ):  # a large answer, or one that waits for the disk, has its own ticket
+            parts = parts.parts if isinstance(parts, Ticket) else parts.encode()
+        if parts is None:
             return None
-        parts = exchange.encode()
         response = getattr(messages, request.replace("Request", "Response"))
         body = read_parts(parts)
         assert int.from_bytes(body[:4]) == len(body) - 4
@@ -151,7 +175,7 @@ class Desk(Broker):
 
 
 def read_parts(parts: Any) -> bytes:
-    """The bytes of an answer, file ranges read."""
+    """The bytes of an answer, with its file ranges read."""
     import os
 
     if isinstance(parts, bytes):
@@ -180,4 +204,4 @@ def fetch(topic: str, *partitions: dict[str, Any], topic_id: bytes = bytes(16), 
 
 
 def values_of(partition: Any) -> list[bytes]:
-    return [record.value for record in records.read(partition.records)] if partition.records else []
+    return [record.value or b"" for record in records.read(partition.records)] if partition.records else []

@@ -1,4 +1,4 @@
-"""A log directory with one small log, and a clock: what the tests of retention share."""
+"""A log directory with one small log, and a clock, for the tests of retention."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from storage_kit import NOW_MS, TOPIC_ID, append, batch, manager, topic_config
-
 from pykafkad.clock import ManualClock
-from pykafkad.storage.partition import Partition
+from pykafkad.storage.log.log import Log
+from tests.storage_kit import NOW_MS, TOPIC_ID, append, batch, manager, topic_config
 
 BATCH_BYTES = len(batch(b"x" * 100))
 KEY = ("orders", 0)
@@ -17,24 +16,24 @@ NEVER = -1
 
 
 def config(**overrides: Any) -> dict[str, Any]:
-    """Two batches fill a segment; nothing is deleted unless a test says so."""
+    """Two batches fill a segment. Nothing is deleted unless a test sets a limit."""
     wanted = {"segment_bytes": 2 * BATCH_BYTES, "retention_ms": NEVER, "file_delete_delay_ms": 1000}
     return topic_config(**(wanted | overrides))
 
 
 def age_of(number: int) -> int:
-    """Batches are a minute apart, the first one is the oldest."""
+    """The age of a batch: they are a minute apart, and the first one is the oldest."""
     return NOW_MS + number * 60_000
 
 
 class Home:
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, **overrides: Any) -> None:
         self.path = path
         self.clock = ManualClock(NOW_MS)
-        self.logs = manager(path, clock=self.clock)
+        self.logs = manager(path, clock=self.clock, **overrides)
         self.logs.open_all({}, lambda topic: config())
 
-    def create(self, batches: int = 7, **overrides: Any) -> Partition:
+    def create(self, batches: int = 7, **overrides: Any) -> Log:
         partition = self.logs.create(*KEY, TOPIC_ID, config(**overrides), 0)
         for number in range(batches):
             append(partition, batch(b"x" * 100, timestamp=age_of(number)), now_ms=age_of(number))
@@ -47,13 +46,13 @@ class Home:
         return self.partition.bases
 
     @property
-    def partition(self) -> Partition:
+    def partition(self) -> Log:
         return self.logs.partitions[KEY]
 
     def files(self, suffix: str = "") -> list[str]:
         return sorted(name for name in os.listdir(self.path / "orders-0") if name.endswith(suffix))
 
-    def restart(self, *, clean: bool = True) -> Partition:
+    def restart(self, *, clean: bool = True) -> Log:
         self.logs.close(clean=clean)
         self.logs = manager(self.path, clock=self.clock)
         self.logs.open_all({KEY: TOPIC_ID}, lambda topic: config())

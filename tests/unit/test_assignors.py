@@ -6,7 +6,9 @@ import random
 
 import pytest
 
-from pykafkad.pure.groups.assignors import Share, Shares, Subscriber, assign
+from pykafkad.pure.groups import assignors
+from pykafkad.pure.groups.assignors import PartitionCounts, Share, Shares, Subscriber, Subscribers
+from pykafkad.slices import finish
 
 T, U, V = b"t" * 16, b"u" * 16, b"v" * 16
 
@@ -15,8 +17,13 @@ def share(**partitions: list[int]) -> Share:
     return {{"t": T, "u": U, "v": V}[name]: frozenset(each) for name, each in partitions.items()}
 
 
+def assign(name: str, members: Subscribers, counts: PartitionCounts, same_topics: bool) -> Shares:
+    shares: Shares = finish(assignors.assign(name, members, counts, same_topics))
+    return shares
+
+
 def check(members: dict[str, Subscriber], counts: dict[bytes, int], shares: Shares) -> None:
-    """Every partition that somebody wants has one owner, who wants it."""
+    """Every partition of a subscribed topic has one owner, who subscribes to it."""
     owned: dict[tuple[bytes, int], str] = {}
     for member_id, given in shares.items():
         for topic_id, partitions in given.items():
@@ -77,7 +84,7 @@ def test_uniform_deals_out_evenly_and_moves_little() -> None:
 
 
 def moved(before: Shares, after: Shares) -> int:
-    """Partitions whose owner is another one."""
+    """How many partitions have changed their owner."""
     return sum(
         len(partitions - before.get(member_id, {}).get(topic_id, frozenset()))
         for member_id, given in after.items()
@@ -93,13 +100,14 @@ def test_a_share_that_does_not_change_is_the_same_object() -> None:
 
 
 def test_an_extra_partition_stays_where_it_is() -> None:
-    """Whoever comes first could have one partition more, but somebody else has it already."""
+    """The first member could have one partition more, but another one has it already."""
     members = {"a": Subscriber([T], share(t=[0])), "b": Subscriber([T], share(t=[1, 2]))}
     assert assign("uniform", members, {T: 3}, True) == {"a": share(t=[0]), "b": share(t=[1, 2])}
 
 
 def test_what_cannot_be_is_dropped() -> None:
-    """Two have one partition, one has a partition that is not there: a client said so once."""
+    """Two members claim one partition, and one claims a partition that does not exist, as classic members may have
+    reported."""
     members = {"a": Subscriber([T], share(t=[0, 1, 9])), "b": Subscriber([T], share(t=[1, 2]))}
     for name in ("uniform", "range"):
         for same in (True, False):
@@ -117,7 +125,7 @@ def test_members_that_want_different_topics() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_any_group(seed: int) -> None:
-    """Members come, go and change what they want, again and again."""
+    """Members come, leave and change their subscriptions again and again."""
     rolled = random.Random(seed)
     counts = {bytes([index]) * 16: rolled.randint(0, 12) for index in range(rolled.randint(1, 5))}
     wanted: dict[str, frozenset[bytes]] = {}

@@ -1,5 +1,6 @@
-"""`pykafkad check`: sound directories are sound, each damage is named, what a start would do is what it does, and
-nothing is written."""
+"""`pykafkad check`: whole directories are found whole, each damage is named, a start does what was foreseen, and
+nothing is written.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_kit import (
+
+from pykafkad import tools, uuids
+from pykafkad.hot import records
+from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.manager import LogManager
+from pykafkad.tools import check_partition
+from pykafkad.tools.check_report import Report
+from tests.storage_kit import (
     NOW_MS,
     TOPIC_ID,
     append,
@@ -22,13 +30,6 @@ from storage_kit import (
     topic_config,
     unpack_golden_logs,
 )
-
-from pykafkad import tools, uuids
-from pykafkad.hot import records
-from pykafkad.storage import checkpoints
-from pykafkad.storage.manager import LogManager
-from pykafkad.tools import check_partition
-from pykafkad.tools.check_report import Report
 
 COUNT = 20
 KNOWN = {("orders", 0): TOPIC_ID}
@@ -43,7 +44,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int
 
 
 def tree(path: Path) -> dict[str, tuple[int, int, bytes]]:
-    """Everything below: when it was changed, its mode, its bytes."""
+    """Everything below: time of change, mode, bytes."""
     found = {}
     for each in [path, *sorted(path.rglob("*"))]:
         stat = each.stat()
@@ -59,7 +60,7 @@ def load(path: Path) -> LogManager:
 
 @pytest.fixture
 def killed(tmp_path: Path) -> Path:
-    """Twenty batches of one producer in segments of some eight, and nothing said of a stop."""
+    """Twenty batches of one producer in segments of about eight, without a clean stop."""
     home = tmp_path / "data"
     found = manager(home)
     found.open_all({}, lambda topic: CONFIG)
@@ -90,7 +91,7 @@ def patch(path: Path, position: int, data: bytes) -> None:
         file.write(data)
 
 
-# -- sound ones
+# -- whole directories
 
 
 def test_kafkas_directories_are_sound(
@@ -146,7 +147,7 @@ def test_transactions_are_compared_with_their_index(tmp_path: Path) -> None:
 
 def test_a_running_broker_is_named(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
     child = os.fork()
-    if child == 0:  # another process: the system does not tell one of its own locks
+    if child == 0:  # another process, since the system does not report a process its own locks
         load(stopped)
         os.kill(os.getpid(), 19)
         os._exit(0)
@@ -422,7 +423,7 @@ def test_damaged_metadata_is_named(golden_home: Path, at: float, capsys: pytest.
 
 
 def outcome(home: Path) -> tuple[int, int]:
-    """Log start and end as a start leaves them."""
+    """Log start and end offset after a start."""
     found = load(home)
     partition = found.partitions["orders", 0]
     offsets = partition.log_start_offset, partition.log_end_offset
@@ -433,7 +434,7 @@ def outcome(home: Path) -> tuple[int, int]:
 @pytest.mark.parametrize("clean", [False, True], ids=["killed", "stopped"])
 @pytest.mark.parametrize("seed", range(40))
 def test_it_says_what_a_start_does(killed: Path, clean: bool, seed: int) -> None:
-    """One to three damages anywhere: bytes changed, files cut, lengthened or gone."""
+    """One to three damages anywhere: changed bytes, and files that are cut, lengthened or missing."""
     if clean:
         load(killed).close()
     chance = random.Random(seed)
@@ -449,12 +450,12 @@ def test_it_says_what_a_start_does(killed: Path, clean: bool, seed: int) -> None
     assert tree(killed) == before
     start, end = outcome(killed)
     assert (report.log_start_offset_after, report.log_end_offset_after) == (start, end), report.fields()
-    if end < COUNT and not ways & {"cut", "remove"}:  # which may leave no trace
+    if end < COUNT and not ways & {"cut", "remove"}:  # one that may have no effect
         assert report.problems, "what is lost must have been named"
 
 
 def spoil(chance: random.Random, path: Path) -> str:
-    """In which way it was done."""
+    """Damage a file; returns how it was done."""
     data = bytearray(path.read_bytes())
     way = chance.choice(("change", "change", "change", "cut", "lengthen", "remove"))
     if way == "remove":

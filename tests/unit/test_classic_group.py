@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from group_kit import GROUP, Room, settle, stable
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import ConsumerProtocolSubscription
 from pykafkad.pure.groups.classic_member import most_voted
 from pykafkad.pure.groups.classic_rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS
+from pykafkad.slices import finish
+from tests.group_kit import GROUP, Room, settle, stable
 
 
 @pytest.fixture
@@ -92,7 +93,7 @@ def test_the_first_rebalance_waits_for_more_members(room: Room) -> None:
     assert first.waits
     second_id, second = room.enter()
     room.advance(1)
-    assert first.waits  # somebody came: as long again
+    assert first.waits  # a member came, so as long again
     room.advance(3_000)
     assert (first.answer.leader, second.answer.leader) == (first_id, first_id)
     assert [each.member_id for each in first.answer.members] == [first_id, second_id]
@@ -394,7 +395,7 @@ def test_the_session_begins_with_the_first_answer_and_again_with_the_assignment(
     room.advance(5_000)
     waiting = room.sync(other, 1)
     room.heartbeat(leader, 1)
-    room.advance(2_000)  # its session ran out while it waited
+    room.advance(2_000)  # its session timed out while it waited
     assert waiting.waits
     room.sync(leader, 1)
     assert room.timers[(GROUP, "session", other)] == room.now_ms + 6_000
@@ -473,7 +474,7 @@ def test_the_rebalance_goes_on_when_the_last_one_expected_expires(room: Room) ->
     leader, other = stable(room, session_ms=30_000)
     room.join(session_ms=6_000)
     asked = [room.join(leader, session_ms=30_000), room.join(other, session_ms=30_000)]
-    assert asked[0].waits  # for the one that was given an id
+    assert asked[0].waits  # for the pending member
     room.advance(6_000)
     assert [each.answer.generation_id for each in asked] == [2, 2]
 
@@ -506,18 +507,18 @@ def test_a_group_that_is_too_large_after_a_load_lets_its_members_race(room: Room
     assert room.group().state_name == "PreparingRebalance"
     asked = [room.join(each) for each in ids]
     assert asked[2].code == errors.GROUP_MAX_SIZE_REACHED
-    assert asked[0].waits  # as in Kafka nobody looks whether the one that is out was the last one missing
+    assert asked[0].waits  # Like Kafka we do not check whether the removed member was the last one missing
     room.advance(60_000)
     assert [each.code for each in asked[:2]] == [0, 0]
     assert list(room.group().roster.members) == ids[:2]
 
 
-# -- what others ask
+# -- what other APIs ask
 
 
 def test_a_stable_group_shows_metadata_and_assignments(room: Room) -> None:
     leader, other = stable(room)
-    described = room.group().describe(6)
+    described = finish(room.group().describe(6))
     assert (described.group_state, described.protocol_type, described.protocol_data) == (
         "Stable",
         "consumer",
@@ -531,7 +532,7 @@ def test_a_stable_group_shows_metadata_and_assignments(room: Room) -> None:
 def test_a_group_that_rebalances_shows_no_metadata(room: Room) -> None:
     leader, _other = stable(room)
     room.join(leader)
-    described = room.group().describe(6)
+    described = finish(room.group().describe(6))
     assert (described.group_state, described.protocol_data) == ("PreparingRebalance", "")
     assert [each.member_metadata for each in described.members] == [b"", b""]
 
@@ -567,7 +568,7 @@ def test_who_may_commit_offsets(room: Room) -> None:
 def test_only_an_empty_group_can_be_deleted(room: Room) -> None:
     leader, other = stable(room)
     assert refused(room.group().check_delete) == errors.NON_EMPTY_GROUP
-    assert refused(room.group().check_offset_delete) == 0  # it can be told which topics are used
+    assert refused(room.group().check_offset_delete) == 0  # the topics that are used are known
     room.leave((leader, None), (other, None))
     assert refused(room.group().check_delete) == 0
     room.join(group="workers", protocol_type="connect", version=3)
@@ -583,7 +584,7 @@ def test_the_topics_of_consumers_are_known(room: Room) -> None:
     room.enter(protocols=(("range", subscription("a", "b")),))
     room.enter(protocols=(("range", subscription("c", version=0)),))
     group = room.group()
-    assert group.is_subscribed_to("z")  # it is not known yet
+    assert group.is_subscribed_to("z")  # not known yet
     room.advance(6_000)
     assert group.subscribed_topics == {"a", "b", "c"}
     assert [group.is_subscribed_to(topic) for topic in "abz"] == [True, True, False]

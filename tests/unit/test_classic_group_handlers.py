@@ -1,4 +1,4 @@
-"""The APIs of classic groups through frames: what is refused before a group is asked, and answers that wait."""
+"""The APIs of classic groups through frames: what is refused before the group is asked, and answers that wait."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from coordinator_kit import GroupDesk
 
-from pykafkad import errors, messages
-from pykafkad.coordinator import loading
+from pykafkad import errors, messages, slices
+from tests.unit.coordinator_kit import GroupDesk
 
 JoinGroupRequest = messages.JoinGroupRequest
 PROTOCOLS = [JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")]
@@ -170,7 +169,7 @@ def test_without_its_topic_there_is_no_coordinator(desk: GroupDesk) -> None:
 def test_while_groups_are_loaded_members_wait_but_keep_their_place(
     desk: GroupDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(loading, "RECORDS_A_TURN", 1)
+    monkeypatch.setattr(slices, "SLICE_US", 0)
     member_id = joined(desk).member_id
     desk.ask(sync(member_id, 1, {member_id: b"all"}), 3)
     again = desk.restarted()
@@ -182,17 +181,13 @@ def test_while_groups_are_loaded_members_wait_but_keep_their_place(
         (heartbeat(member_id), 3),
         (messages.DescribeGroupsRequest(groups=["group"]), 6),
     ]
-    given = [again.send(request, version) for request, version in asked]
-    again.end_pass()
-    *refused, heart, described = [
-        again.answer_of(each, type(request).__name__, version)
-        for each, (request, version) in zip(given, asked, strict=True)
-    ]
+    *refused, heart, described = [again.ask_in_turns(request, version) for request, version in asked]
     assert {each.error_code for each in (*refused, *described.groups)} == {
         errors.COORDINATOR_LOAD_IN_PROGRESS
     }
     assert refused[0].member_id == ""
     assert heart.error_code == 0
+    monkeypatch.undo()
     again.settle()
     assert again.ask(sync(member_id, 1), 3).assignment == b"all"
     assert again.ask(heartbeat(member_id), 3).error_code == 0
@@ -202,7 +197,7 @@ def test_stopping_answers_whoever_waits(desk: GroupDesk) -> None:
     member_id = joined(desk).member_id
     waiting = desk.send(join(), 3)
     desk.end_pass()
-    desk.groups.stop()
+    desk.group_coordinator.stop()
     assert desk.answer_of(waiting, "JoinGroupRequest", 3).error_code == errors.NOT_COORDINATOR
     assert desk.ask(heartbeat(member_id), 3).error_code == errors.COORDINATOR_NOT_AVAILABLE
 

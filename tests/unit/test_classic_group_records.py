@@ -1,15 +1,16 @@
-"""What classic groups write, what they are after a restart, and what happens when the log takes nothing."""
+"""What classic groups write, what a restart makes of it, and what happens when records cannot be written."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from group_kit import NOW_MS, Room, settle, stable
 
 from pykafkad import errors
 from pykafkad.messages import GroupMetadataKey, GroupMetadataValue
 from pykafkad.pure.groups.classic import ClassicGroup
+from pykafkad.slices import finish
+from tests.group_kit import NOW_MS, Room, settle, stable
 
 
 @pytest.fixture
@@ -86,9 +87,9 @@ def test_a_group_is_the_same_after_a_restart(room: Room) -> None:
     room.join(other)
     ids = [leader, other, static.answer.member_id]
     settle(room, ids, 2)
-    before = room.group().describe(6)
+    before = finish(room.group().describe(6))
     room.reload()
-    assert room.group().describe(6) == before
+    assert finish(room.group().describe(6)) == before
     assert room.group().roster.leader_id == leader
     assert room.group().roster.instances == {"desk": ids[2]}
     assert room.heartbeat(other, 2) == 0
@@ -157,7 +158,7 @@ def test_records_of_old_versions_have_no_rebalance_timeout_and_no_time(room: Roo
     assert isinstance(group, ClassicGroup)
     assert group.roster.members["m"].rebalance_timeout_ms == 9_000
     assert group.state_since_ms is None
-    room.do(room.groups.on_loaded(room.now_ms))
+    room.begin()
     room.advance(9_000)
     assert group.state_name == "Empty"
     assert values(room)[-1].generation == 4
@@ -173,13 +174,13 @@ def test_a_record_that_contradicts_itself_does_not_stop_the_load(room: Room) -> 
     )
     room.groups.is_loading = True
     room.groups.replay(GroupMetadataKey(group="group"), value)
-    room.do(room.groups.on_loaded(room.now_ms))
+    room.begin()
     assert list(room.group().roster.members) == ["m"]
     assert room.group().roster.leader_id == "m"
     assert room.heartbeat("m", 3) == 0
 
 
-# -- the log takes nothing
+# -- records cannot be written
 
 
 def test_an_assignment_that_cannot_be_stored_begins_anew(room: Room) -> None:

@@ -1,17 +1,18 @@
-"""Static members of classic groups (KIP-345, KIP-814): they come back under their name, and others are fenced."""
+"""Static members of classic groups (KIP-345, KIP-814): they rejoin by their instance id, and others are fenced."""
 
 from __future__ import annotations
 
 import pytest
-from group_kit import GROUP, Asked, Room, settle
 
 from pykafkad import errors
+from pykafkad.slices import finish
+from tests.group_kit import GROUP, Asked, Room, settle
 
 LEADER, OTHER = "first", "second"
 
 
 def static_group(room: Room, version: int = 9) -> list[str]:
-    """Two static members that have settled: the leader first."""
+    """A stable group of two static members, the leader first."""
     asked = [room.join(instance=name, version=version) for name in (LEADER, OTHER)]
     room.advance(6_000)
     ids = [each.answer.member_id for each in asked]
@@ -91,13 +92,15 @@ def test_metadata_may_change_without_a_rebalance(room: Room) -> None:
     static_group(room)
     again = room.join(instance=OTHER, protocols=(("range", b"new"),), rebalance_ms=70_000)
     assert again.code == 0
-    described = {each.group_instance_id: each.member_metadata for each in room.group().describe(6).members}
+    described = {
+        each.group_instance_id: each.member_metadata for each in finish(room.group().describe(6)).members
+    }
     assert described == {LEADER: b"r", OTHER: b"new"}
     assert room.group().roster.rebalance_timeout_ms == 70_000
 
 
 def test_coming_back_during_the_sync_phase_begins_anew(room: Room) -> None:
-    """The leader may be assigning to an id that is gone."""
+    """The leader may be assigning partitions to a member id that does not exist any more."""
     asked = [room.join(instance=name) for name in (LEADER, OTHER)]
     room.advance(6_000)
     leader = asked[0].answer.member_id
@@ -184,7 +187,7 @@ def test_a_new_id_that_the_log_does_not_take_is_none(room: Room) -> None:
     assert room.heartbeat(leader, 1, instance=LEADER) == 0
     assert room.group().roster.leader_id == leader
     assert room.sync(leader, 1, instance=LEADER).answer.assignment == b"0"
-    assert {each.member_metadata for each in room.group().describe(6).members} == {b"r"}
+    assert {each.member_metadata for each in finish(room.group().describe(6)).members} == {b"r"}
     assert room.heartbeat(other, 1, instance=OTHER) == 0
 
 

@@ -1,4 +1,4 @@
-"""Random logs: the cleaner's core leaves what its slow twin leaves, and cleaning again changes nothing."""
+"""Random logs: the cleaner's core writes the same as the slow reference, and cleaning again changes nothing."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from storage_kit import unpack_golden_logs
 
 from pykafkad.hot import cleaner, records
-from pykafkad.storage import snapshots, transaction_index
+from pykafkad.storage.log import snapshots, transaction_index
 from tests import cleaner_logs as kit
 from tests.reference import cleaner as twin
+from tests.storage_kit import unpack_golden_logs
 
 COUNTS = (
     "bytes_read",
@@ -70,7 +70,8 @@ def test_cleaning_again_at_once_changes_nothing(tmp_path: Path, seed: int) -> No
 
 
 def settle(data: bytes) -> list[tuple[int, int]]:
-    """Offsets and keys: a marker whose transaction went the first time gets its horizon the second."""
+    """Offsets and keys. A marker whose transaction was removed by the first cleaning gets its delete horizon by the
+    second."""
     return [
         (batch.base_offset, batch.count)
         for batch in records.scan(data)
@@ -108,7 +109,7 @@ def test_what_kafka_has_cleaned_is_left_as_it_is(golden: Path, tmp_path: Path, n
         changed += [after[offset] for offset in after if after[offset] != before[offset]]
     if name != "compact-txn-0":
         assert changed == []
-    for data in changed:  # the records of its transaction went the last time
+    for data in changed:  # the records of its transaction were removed by the last cleaning
         (batch,) = records.scan(data)
         assert batch.is_control
         assert batch.delete_horizon_ms == work.now_ms + work.delete_retention_ms

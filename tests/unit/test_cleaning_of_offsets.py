@@ -1,4 +1,4 @@
-"""`__consumer_offsets` is compacted like any other topic, and groups are the same after it."""
+"""`__consumer_offsets` is compacted like any other topic, and groups are the same afterwards."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from random import Random
 from typing import Any
 
 import pytest
-from coordinator_kit import OFFSETS, GroupDesk
-from storage_kit import read_all
 
 from pykafkad import messages
 from pykafkad.pure.groups.records import decode
-from pykafkad.storage.cleaner import LogCleaner
+from pykafkad.storage.cleaning.cleaner import LogCleaner
+from tests.storage_kit import read_all
+from tests.unit.coordinator_kit import OFFSETS, GroupDesk
 
 DAY_MS = 86_400_000
 
@@ -22,7 +22,7 @@ def roll(desk: GroupDesk) -> None:
 
 
 def cleaned(desk: GroupDesk) -> LogCleaner:
-    """Whatever is closed is compacted."""
+    """Compact all closed segments."""
     desk.storage.compaction.turn()
     cleaner = desk.storage.compaction.cleaner
     assert cleaner is not None

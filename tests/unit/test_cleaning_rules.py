@@ -1,4 +1,4 @@
-"""Which log is cleaned, how far, and which of its segments together."""
+"""Which log is cleaned, up to which offset, and which of its segments together."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_cleaning_begins_where_the_last_one_ended_if_that_can_be(
 
 
 def test_a_checkpoint_inside_the_active_segment_is_not_believed() -> None:
-    """What lies there was not cleaned by anybody: the log's end was lost and came anew."""
+    """That part was not cleaned: the end of the log was lost and written again."""
     assert cleaning.first_dirty_offset(Log(1, 1, 1), 25) == (20, None)
 
 
@@ -79,7 +79,7 @@ def test_a_segment_that_is_too_young_holds_back_those_behind_it() -> None:
     log.segments[1].newest_ms = NOW_MS - 100
     assert limit(log, min_lag_ms=100) == 30
     assert limit(log, min_lag_ms=101) == 10
-    assert limit(log, first_dirty=20, min_lag_ms=101) == 30  # what is clean is old enough
+    assert limit(log, first_dirty=20, min_lag_ms=101) == 30  # the clean part is old enough
 
 
 def test_without_a_lag_nobody_asks_how_old_segments_are() -> None:

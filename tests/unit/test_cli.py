@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,7 +16,7 @@ from pykafkad.errors import StartupError
 
 
 class Server(ModuleType):
-    """A server that remembers how it was run, and whether its data directory was there."""
+    """A fake server that notes how it was run, and whether its data directory existed."""
 
     def __init__(self) -> None:
         super().__init__("pykafkad.server")
@@ -31,7 +31,7 @@ class Server(ModuleType):
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Server:
+def server(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Server]:
     fake = Server()
     monkeypatch.setitem(sys.modules, "pykafkad.server", fake)
     monkeypatch.setattr(pykafkad, "server", fake, raising=False)

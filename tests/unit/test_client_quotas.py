@@ -1,18 +1,22 @@
-"""Client quotas: kept, shown, found by filters, refused in Kafka's words."""
+"""Client quotas: stored, described, found by filters, refused with Kafka's messages."""
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from config_kit import handler, open_configurable
-from metadata_fakes import Later, call
 
 from pykafkad import messages
-from pykafkad.cluster.client_quotas import Filter
+from pykafkad.clock import ManualClock
+from pykafkad.cluster.client_quotas import Change, ClientQuotas, Filter
 from pykafkad.errors import INVALID_REQUEST, KafkaError
 from pykafkad.net import hosts
+from pykafkad.slices import finish
+from tests.unit.config_kit import handler, open_configurable
+from tests.unit.metadata_fakes import FakeContext, Later, call
 
 RATE = "producer_byte_rate"
 Entity = dict[str, str | None]
@@ -75,9 +79,9 @@ def test_changes_under_way_see_each_other(tmp_path: Path) -> None:
     broker = open_configurable(tmp_path, later)
     told: list[Any] = []
     for values in ([(RATE, 5.0)], [(RATE, None)], [(RATE, None)]):
-        broker.client_quotas.alter([({"user": "ann"}, values)], False, told.append)
+        broker.client_quotas.alter([Change({"user": "ann"}, values)], False, told.append)
     later.all()
-    assert [len(changes[0].records) for changes in sorted(told, key=lambda each: -len(each[0].records))] == [
+    assert [len(changes[0].changed) for changes in sorted(told, key=lambda each: -len(each[0].changed))] == [
         1,
         1,
         0,
@@ -116,18 +120,105 @@ def test_what_is_refused(broker: Any, entity: Entity, values: dict[str, float], 
     assert broker.image.client_quotas == {}
 
 
-def test_host_names_are_looked_up_outside_of_the_loop(broker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_host_names_are_looked_up_apart(broker: Any) -> None:
     asked: list[set[str]] = []
+    answers: list[Any] = []
 
-    def unresolvable(names: set[str]) -> frozenset[str]:
-        asked.append(names)
-        return frozenset({"nowhere"})
+    def look_up(hosts: set[str], done: Any) -> None:
+        asked.append(set(hosts))
+        answers.append(lambda: done({host: host for host in hosts if host != "nowhere"}))
 
-    monkeypatch.setattr("pykafkad.cluster.client_quotas.unresolvable", unresolvable)
+    broker.client_quotas = ClientQuotas(broker.controller, look_up, broker.slices.run)  # type: ignore[arg-type]
     rate = {"connection_creation_rate": 5.0}
-    answers = alter(broker, *(entry({"ip": host}, **rate) for host in ("nowhere", "here", "::1", "10.0.0.1")))
-    assert asked == [{"nowhere", "here"}]
-    assert answers == [(INVALID_REQUEST, "nowhere is not a valid IP or resolvable host."), *[(0, None)] * 3]
+    request = messages.AlterClientQuotasRequest(
+        entries=[entry({"ip": host}, **rate) for host in ("nowhere", "here", "::1", "10.0.0.1")]
+    )
+    context = FakeContext(1)
+    assert finish(handler("alter_client_quotas").handle(broker, request, context)) is context
+    assert asked == [{"nowhere", "here", "::1", "10.0.0.1"}] and not context.answers
+    answers[0]()
+    assert [(each.error_code, each.error_message) for each in context.answers[0].entries] == [
+        (INVALID_REQUEST, "nowhere is not a valid IP or resolvable host."),
+        *[(0, None)] * 3,
+    ]
+
+
+class Resolving:
+    """A resolver whose thread works when a test lets it, and takes a second for each name."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, unknown: str = "") -> None:
+        self.clock = ManualClock()
+        self.timers: list[Any] = []
+        self.jobs: list[Any] = []
+        self.asked: list[str] = []
+        self.told: list[dict[str, str]] = []
+        monkeypatch.setattr(hosts, "address_of", self.address_of)
+        self.resolver = hosts.Resolver(lambda *_: None, self.call_later, self.clock)
+        self.resolver._submit = lambda work, done: self.jobs.append((work, done))
+
+    def address_of(self, name: str) -> str | None:
+        self.asked.append(name)
+        self.clock.advance(1000)
+        return None if name.startswith("no") else "10.0.0.1"
+
+    def call_later(self, delay_ms: int, action: Any) -> Any:
+        assert delay_ms == hosts.DEADLINE_MS
+        self.timers.append(action)
+        return SimpleNamespace(cancel=lambda: self.timers.remove(action))
+
+    def look_up(self, *names: str) -> None:
+        self.resolver.look_up(names, lambda found: self.told.append(dict(found)))
+
+    def work(self) -> None:
+        work, done = self.jobs.pop(0)
+        done(work())
+
+
+def test_addresses_are_never_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Resolving(monkeypatch)
+    here.look_up("::1", "10.0.0.1")
+    assert here.told == [{"::1": "::1", "10.0.0.1": "10.0.0.1"}] and not here.jobs
+
+
+def test_a_name_that_nobody_knows_is_not_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Resolving(monkeypatch)
+    here.look_up("here", "nowhere", "::1")
+    here.work()
+    assert here.told == [{"::1": "::1", "here": "10.0.0.1"}] and not here.timers
+
+
+def test_nobody_waits_longer_for_names_than_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Resolving(monkeypatch)
+    here.look_up("slow", "::1")
+    here.timers[0]()
+    assert here.told == [{"::1": "::1"}]
+    here.work()
+    assert len(here.told) == 1, "it is told once"
+
+
+def test_what_nobody_waits_for_any_more_is_not_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Resolving(monkeypatch)
+    here.look_up(*(f"h{number}" for number in range(240)))
+    here.look_up("another")
+    here.work()
+    assert len(here.asked) == 5, "a second each, and the deadline is five"
+    here.work()
+    assert len(here.asked) == 5 and here.told[1] == {}
+
+
+def test_only_so_many_names_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = Resolving(monkeypatch)
+    here.look_up(*(f"h{number}" for number in range(hosts.WAITING_MAX)))
+    here.look_up("one more", "::1")
+    assert here.told == [{"::1": "::1"}]
+    here.work()
+    here.look_up("room again")
+    assert len(here.told) == 2 and len(here.jobs) == 1
+
+
+def test_a_name_that_is_too_long_for_one_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: pytest.fail("asked"))
+    assert hosts.address_of("a" * 256) is None
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,14 @@ def test_kafkas_combined_properties_are_accepted_and_the_controller_port_stays_s
     assert [level for level, line in config.notes() if "CONTROLLER://:9093" in line] == ["info"]
 
 
+def test_who_wants_access_to_be_checked_is_not_served_unchecked() -> None:
+    name = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+    with pytest.raises(ConfigError, match="access cannot be checked here") as refused:
+        BrokerConfig({"authorizer.class.name": name})
+    assert refused.value.key == "authorizer.class.name" and name in str(refused.value)
+    assert BrokerConfig({"authorizer.class.name": " "}).unhonoured == ["authorizer.class.name"]
+
+
 def test_an_old_broker_id_is_the_node_id() -> None:
     assert BrokerConfig({"broker.id": "4"}).node_id == 4
     with pytest.raises(ConfigError, match=r"same value as `broker.id`"):
@@ -195,20 +203,21 @@ def test_host_and_port_replace_those_of_the_first_client_listener() -> None:
     )
     assert config.listeners == [plaintext("0.0.0.0", 0)]
     assert config.controller_listeners == [plaintext("", 9093, "CONTROLLER")]
-    assert config.advertised_listeners == [plaintext("kafka.example", 0)]
+    assert config.advertised_listeners == [plaintext("kafka.example", 9092)], "a proxy's, perhaps"
 
 
 def test_a_port_alone_keeps_the_hosts() -> None:
     config = BrokerConfig.from_sources(KRAFT, port=1234)
     assert config.listeners == [plaintext("", 1234)]
-    assert config.advertised_listeners == [plaintext("kafka.example", 1234)]
+    assert config.advertised_listeners == [plaintext("kafka.example", 9092)]
     assert BrokerConfig.from_sources(port=1).listeners == [plaintext("127.0.0.1", 1)]
 
 
 def test_a_host_is_also_what_clients_are_told() -> None:
     config = BrokerConfig.from_sources(KRAFT, host="::1")
     assert config.listeners == [plaintext("::1", 9092)]
-    assert config.advertised_listeners == [plaintext("::1", 9092)]
+    assert config.advertised_listeners == [plaintext("kafka.example", 9092)]
+    assert BrokerConfig.from_sources(host="::1").advertised_listeners == [plaintext("::1", 9092)]
 
 
 def test_explicit_listeners_win_when_no_host_or_port_is_given() -> None:

@@ -1,4 +1,4 @@
-"""Changing configs: what is written, when it counts, what is refused; and that a restart finds it."""
+"""Altering configs: what is written, when it takes effect, what is refused; and that a restart finds it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from config_kit import (
+
+from pykafkad import errors, logs, messages
+from pykafkad.cluster.publishing import GROUPS
+from pykafkad.errors import KafkaError
+from pykafkad.slices import finish
+from tests.unit.config_kit import (
     APPEND,
     BROKER,
     BROKER_LOGGER,
@@ -23,10 +28,7 @@ from config_kit import (
     open_configurable,
     replace,
 )
-from metadata_fakes import FakeContext, Later, creatable, create
-
-from pykafkad import errors, logs, messages
-from pykafkad.errors import KafkaError
+from tests.unit.metadata_fakes import FakeContext, Later, creatable, create
 
 OK = (0, None)
 
@@ -105,7 +107,7 @@ def test_changes_under_way_see_each_other(tmp_path: Path) -> None:
                 altered(TOPIC, "orders", ("cleanup.policy", (SUBTRACT, APPEND)[value == "compact"], value))
             ]
         )
-        assert handler("incremental_alter_configs").handle(broker, request, context) is context
+        assert finish(handler("incremental_alter_configs").handle(broker, request, context)) is context
         answers.append(context)
     assert not any(context.answers for context in answers), "answered before it is durable"
     later.all()
@@ -198,7 +200,7 @@ def test_changes_that_are_too_much_together_go_one_after_the_other(tmp_path: Pat
     for turn, context in enumerate(contexts):
         big = [(f"custom.{turn}.{number}", SET, "x" * 32_000) for number in range(120)]
         request = messages.IncrementalAlterConfigsRequest(resources=[altered(BROKER, "", *big)])
-        handler("incremental_alter_configs").handle(broker, request, context)
+        finish(handler("incremental_alter_configs").handle(broker, request, context))
     later.all()
     assert [context.answers[0].responses[0].error_code for context in contexts] == [0] * 4
     assert len(broker.image.broker_configs("")) == 481
@@ -224,10 +226,10 @@ def test_groups_and_subscriptions_are_kept_over_a_restart(broker: Any, tmp_path:
 
 def test_a_brokers_config_counts_at_once_for_it_and_its_topics(broker: Any) -> None:
     told: list[set[str]] = []
-    broker.controller.dynamic.on_change.append(told.append)
+    broker.controller.publishers.add(GROUPS, lambda delta: told.append(delta.broker_keys))
     alter(broker, TOPIC, "bills", ("max.message.bytes", SET, "5"))
     assert alter(broker, BROKER, "", ("message.max.bytes", SET, "100"), ("max.connections", SET, "7")) == OK
-    assert told == [{"message.max.bytes", "max.connections"}]
+    assert told == [set(), {"message.max.bytes", "max.connections"}]
     assert (broker.config["message.max.bytes"], broker.config["max.connections"]) == (100, 7)
     assert broker.storage.configs["orders"]["max.message.bytes"] == 100
     assert broker.storage.configs["bills"]["max.message.bytes"] == 5
@@ -242,7 +244,13 @@ def test_a_brokers_config_counts_at_once_for_it_and_its_topics(broker: Any) -> N
 def test_topics_are_left_alone_by_what_does_not_concern_them(broker: Any) -> None:
     before = list(broker.storage.events)
     assert alter(broker, BROKER, "", ("max.connections", SET, "7")) == OK
-    assert broker.storage.events == before
+    assert broker.storage.events == [*before, "reconfigure"], "which goes by the broker's config"
+
+
+def test_a_topic_goes_by_the_last_of_its_configs(broker: Any) -> None:
+    for value in ("7", "8"):
+        assert alter(broker, TOPIC, "orders", ("retention.ms", SET, value)) == OK
+        assert broker.storage.configs["orders"]["retention.ms"] == int(value)
 
 
 def test_new_topics_are_checked_against_what_counts_now(broker: Any) -> None:
@@ -311,7 +319,7 @@ def test_a_pool_may_at_most_double_from_where_it_is_now(broker: Any) -> None:
 
 
 def test_what_another_broker_stored_and_cannot_count_is_ignored(broker: Any, tmp_path: Path) -> None:
-    from pykafkad.cluster.handover import config_record
+    from pykafkad.cluster.metadata_records import config_record
 
     bad = {"log.retention.ms": "x", "node.id": "7", "ssl.key.password": "x", "message.max.bytes": "100"}
     records = [(config_record(BROKER, "1", key, value), 0) for key, value in bad.items()]
@@ -353,3 +361,33 @@ def test_secrets_are_not_logged(broker: Any, capsys: pytest.CaptureFixture[str])
     assert alter(broker, BROKER, "1", (name, SET, "secret-1"), ("custom.key", SET, "secret-2")) == OK
     said = capsys.readouterr().err
     assert name in said and "secret" not in said
+
+
+def test_keys_that_change_nothing_are_taken_and_named(
+    broker: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    keys = (("num.io.threads", SET, "9"), ("log.retention.ms", SET, "9"), ("custom.key", SET, "9"))
+    assert alter(broker, BROKER, "", *keys) == OK
+    assert (
+        alter(broker, TOPIC, "orders", ("remote.log.copy.disable", SET, "true"), ("flush.ms", SET, "9")) == OK
+    )
+    assert [
+        line.partition("WARN ")[2] for line in capsys.readouterr().err.splitlines() if "WARN" in line
+    ] == [
+        "[config] These configurations '[num.io.threads]' are known, but change nothing here.",
+        "[config] These configurations '[remote.log.copy.disable]' are known, but change nothing here.",
+    ]
+    assert alter(broker, BROKER, "", ("num.io.threads", DELETE, None)) == OK
+    assert "WARN" not in capsys.readouterr().err
+
+
+def test_custom_keys_are_kept_and_shown_and_looked_at_by_nobody(broker: Any) -> None:
+    assert alter(broker, BROKER, "1", ("custom.key", SET, "x"), ("message.max.bytes", SET, "100")) == OK
+    dynamic = broker.controller.dynamic
+    assert (dynamic.of_this, dynamic.custom_of_this) == ({"message.max.bytes": "100"}, {"custom.key": "x"})
+
+
+def test_a_line_on_very_many_keys_names_some(broker: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    assert alter(broker, BROKER, "1", *((f"custom.{number}", SET, "x") for number in range(250))) == OK
+    (line,) = (line for line in capsys.readouterr().err.splitlines() if "Updating node 1" in line)
+    assert line.count("custom.") == 100 and line.endswith(" and 150 more")

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from config_kit import (
+
+from pykafkad import config_docs, messages
+from pykafkad.config import BROKER_KEYS, TOPIC_KEYS
+from tests.unit.config_kit import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,
@@ -20,10 +23,7 @@ from config_kit import (
     synonyms,
     values,
 )
-from metadata_fakes import call, creatable, create
-
-from pykafkad import config_docs, messages
-from pykafkad.config import BROKER_KEYS, TOPIC_KEYS
+from tests.unit.metadata_fakes import call, creatable, create
 
 TOPIC_SOURCE, THIS_BROKER, ALL_BROKERS, STATIC, DEFAULT = range(1, 6)
 

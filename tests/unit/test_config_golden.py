@@ -1,8 +1,7 @@
-"""Every key's verdicts, compared with Apache Kafka 4.3.1's on the same texts.
+"""The verdict on every key, compared with that of Apache Kafka 4.3.1 on the same texts.
 
-golden/config/verdicts.jsonl.gz holds what its own KafkaConfig and LogConfig made of some 8,000 configs: a
-parsed value or a refusal. The differences that are meant are named here, each with its reason; one that
-is gone must go.
+golden/config/verdicts.jsonl.gz holds what its own KafkaConfig and LogConfig made of some 8,000 configs: a parsed value
+or a refusal. The intended differences are listed here, each with its reason; one that no longer exists must be removed.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from pykafkad.config_def import ConfigError, rows
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config"
 
-# What the recorded broker configs stand on top of.
+# The configs to which those of the recording were added.
 BASE = {
     "process.roles": "broker,controller",
     "node.id": "1",
@@ -44,6 +43,7 @@ MEANT = {
     "sasl.oauthbearer.jwt.retriever.class": CLASSES,
     "sasl.oauthbearer.jwt.validator.class": CLASSES,
     "group.share.assignors": CLASSES,
+    "authorizer.class.name": "access cannot be checked here, and is not left unchecked",
     "listener.security.protocol.map": WORDING,
     "max.connections.per.ip.overrides": WORDING,
     "node.id": "Kafka names broker.id, its synonym",
@@ -86,7 +86,7 @@ def our_topic(kind: str, key: str, configs: dict[str, str]) -> Any:
 def our_broker(kind: str, key: str, configs: dict[str, str]) -> Any:
     texts = {**(BASE if kind == "broker" else {}), **configs}
     config = BrokerConfig({name: text for name, text in texts.items() if text != "<remove>"})
-    if key.startswith("t:"):  # the topics' default that the broker's keys come to
+    if key.startswith("t:"):  # the topics' default that results from the broker's keys
         return config.topic_defaults[key[2:]]
     return config[key] if key else None
 

@@ -1,14 +1,22 @@
-"""HONOURED tells the truth: what it names is read by the code, and what the code reads is named."""
+"""HONOURED is complete and true: the code acts upon the keys in it, and on no others.
+
+A key counts as honoured where its value is used: `config["key"]`, a constant that stands for it, a setting of groups
+that is read, the topics' and the internal topics' tables. Being in a list of names or in a text is not enough.
+"""
 
 from __future__ import annotations
 
-import re
+import ast
 from pathlib import Path
+
+import pytest
 
 import pykafkad
 from pykafkad import config_entities, config_table
-from pykafkad.cluster import internal_topics
-from pykafkad.config import BROKER_KEYS
+from pykafkad.cluster import internal_topics, topic_names
+from pykafkad.cluster.dynamic_config import DYNAMIC, without_effect
+from pykafkad.config import BROKER_KEYS, OWN_KEYS
+from pykafkad.pure.groups import settings
 
 PACKAGE = Path(pykafkad.__file__).parent
 # Tables and checks name keys without acting on them.
@@ -21,32 +29,56 @@ TABLES = {
     "dynamic_config.py",
 }
 CLIENTS = {"tools", "client.py"}  # their configs are not the broker's
-# Read only to say no, or to say what a topic has: nothing follows from their value.
-SHOWN_ONLY = {"remote.log.storage.system.enable", "unclean.leader.election.enable"}
+# Read only to refuse it, or to show a topic's value: nothing else depends on it.
+SHOWN_ONLY = {"remote.log.storage.system.enable"}
+ASKING = {"_texts", "listener_text"}  # functions that take a key and return its value
+
+
+def asked_for(tree: ast.Module) -> set[str]:
+    """The texts with which something is looked up."""
+    constants = {
+        target.id: node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
+        for target in node.targets
+        if isinstance(target, ast.Name) and isinstance(node.value.value, str)
+    }
+
+    def text(node: ast.expr) -> str:
+        if isinstance(node, ast.Name):
+            return constants.get(node.id, "")
+        return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+            found.add(text(node.slice))
+        elif isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            found.update(map(text, node.args) if name in ASKING else ())
+    return found
 
 
 def read_keys() -> set[str]:
-    files = [
-        file
+    trees = {
+        file: ast.parse(file.read_text("utf-8"))
         for file in PACKAGE.rglob("*.py")
         if file.name not in TABLES and not CLIENTS.intersection(file.parts)
-    ]
-    named = {key for file in files for key in re.findall(r'"([a-z0-9.]+)"', file.read_text("utf-8"))}
-    of_topics = {
+    }
+    found = set[str]().union(*map(asked_for, trees.values()))
+    attributes = {
+        node.attr for tree in trees.values() for node in ast.walk(tree) if isinstance(node, ast.Attribute)
+    }
+    found |= {key for attribute, (key, _) in settings.KEYS.items() if attribute in attributes}
+    found |= {
         broker_key
         for key in config_entities.TOPIC_HONOURED
         for broker_key, _ in config_entities.TOPIC_SYNONYMS.get(key, ())
     }
-    of_internal_topics = {
-        f"{prefix}.{key}"
-        for prefix, configs in internal_topics.INTERNAL.values()
-        for key in [
-            "num.partitions",
-            "replication.factor",
-            *(value.strip("{}") for value in configs.values()),
-        ]
-    }
-    return (named | of_topics | of_internal_topics) & BROKER_KEYS.keys()
+    prefix, configs = internal_topics.INTERNAL[topic_names.CONSUMER_OFFSETS]  # the others are never created
+    names = ["num.partitions", "replication.factor", *(value.strip("{}") for value in configs.values())]
+    found |= {f"{prefix}.{name}" for name in names}
+    return found & BROKER_KEYS.keys()
 
 
 def test_every_honoured_key_is_read() -> None:
@@ -55,3 +87,36 @@ def test_every_honoured_key_is_read() -> None:
 
 def test_every_key_that_is_read_is_honoured() -> None:
     assert read_keys() - config_table.HONOURED == SHOWN_ONLY
+
+
+def test_what_is_honoured_in_part_is_honoured() -> None:
+    assert config_table.IN_PART.keys() <= config_table.HONOURED
+
+
+def test_a_key_in_a_list_of_names_or_in_a_text_is_not_read() -> None:
+    tree = ast.parse(
+        'NAMES = ("a.b", "c.d")\nTEXT = "e.f is wrong"\nKEY = "g.h"\nfirst = config["i.j"]\nOTHER[KEY]'
+    )
+    assert asked_for(tree) & {"a.b", "c.d", "e.f is wrong", "g.h", "i.j"} == {"g.h", "i.j"}
+
+
+@pytest.mark.parametrize(
+    ("name", "is_without"),
+    [
+        ("num.io.threads", True),
+        ("log.retention.ms", False),
+        ("listener.name.plaintext.max.connections", False),
+        ("listener.name.plaintext.ssl.keystore.type", True),
+        ("replica.alter.log.dirs.io.max.bytes.per.second", False),
+        ("leader.replication.throttled.rate", True),
+        ("of.a.plugin", False),
+        *((name, False) for name in OWN_KEYS),
+    ],
+)
+def test_which_dynamic_keys_change_nothing(name: str, is_without: bool) -> None:
+    assert without_effect(name) == is_without
+
+
+def test_every_dynamic_key_either_counts_or_is_said_not_to() -> None:
+    silent = {name for name in DYNAMIC if without_effect(name)}
+    assert silent.isdisjoint(config_table.HONOURED) and len(silent) > 40

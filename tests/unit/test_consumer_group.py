@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from consumer_kit import Consumer, ConsumerRoom, settle_all
-from group_kit import GROUP
 
 from pykafkad import errors
+from pykafkad.slices import finish
+from tests.consumer_kit import REBALANCE_MS, Consumer, ConsumerRoom, settle_all
+from tests.group_kit import GROUP
 
 
 @pytest.fixture
@@ -73,7 +74,7 @@ def test_members_share_without_having_anything_twice(room: ConsumerRoom, assigno
     first.beat()
     second = Consumer(room, "b", server_assignor=assignor)
     assert second.beat().member_epoch == 3
-    assert second.owned == {}  # the first has not given it up yet
+    assert second.owned == {}  # the first member has not revoked it yet
     assert room.group().state_name == "Reconciling"
     settle_all(first, second)
     assert sorted(first.owned["t"] + second.owned["t"]) == [0, 1, 2]
@@ -87,9 +88,9 @@ def test_giving_up_takes_an_acknowledgement(room: ConsumerRoom) -> None:
     second.beat()
     kept = dict(first.owned)
     answer = first.beat()
-    assert answer.member_epoch == 2  # the epoch of before, while there is something to give up
+    assert answer.member_epoch == 2  # in the old epoch while it has partitions to revoke
     assert len(first.owned["t"]) == 2
-    # The client has not given it up: it still says that it has all.
+    # The client has not revoked anything: it still reports all partitions.
     assert room.beat("a", 2, owned=kept).answer.member_epoch == 2
     assert second.beat().error_code == 0 and second.owned == {}
     assert first.beat().member_epoch == 3
@@ -138,10 +139,10 @@ def test_a_wrong_epoch_is_fenced(room: ConsumerRoom, epoch: int, word: str) -> N
 def test_the_epoch_before_is_right_when_the_answer_may_be_lost(room: ConsumerRoom) -> None:
     room.enter_consumer("a")
     assert room.beat("a", 2, topics=["t", "u"], owned={"t": [0, 1, 2]}).answer.member_epoch == 3
-    assert room.beat("a", 2).code == errors.FENCED_MEMBER_EPOCH  # does not say what it has
+    assert room.beat("a", 2).code == errors.FENCED_MEMBER_EPOCH  # it does not report its partitions
     assert room.beat("a", 2, owned={"t": [0, 1, 2]}).answer.member_epoch == 3
     room.topics.create("v")
-    assert room.beat("a", 2, owned={"v": [0]}).code == errors.FENCED_MEMBER_EPOCH  # has what it cannot have
+    assert room.beat("a", 2, owned={"v": [0]}).code == errors.FENCED_MEMBER_EPOCH  # impossible ones
 
 
 def test_epoch_0_joins_again_and_keeps_what_was_given(room: ConsumerRoom) -> None:
@@ -234,7 +235,7 @@ def test_the_assignor_most_members_ask_for_is_used(room: ConsumerRoom) -> None:
     assert room.describe().assignor_name == "uniform"
 
 
-# -- leaving, and being taken for gone
+# -- leaving, and being fenced
 
 
 def test_who_leaves_makes_room(room: ConsumerRoom) -> None:
@@ -344,6 +345,33 @@ def test_a_static_member_that_does_not_come_back_expires(room: ConsumerRoom) -> 
     assert second.owned == {"t": [0, 1, 2]}
 
 
+def test_a_static_member_that_leaves_while_it_should_give_up_partitions(room: ConsumerRoom) -> None:
+    """Leaving means that it has revoked them: they are free at once. And it is not fenced for not revoking them in
+    time."""
+    first = Consumer(room, "a", instance_id="i")
+    settle_all(first)
+    assert first.owned == {"t": [0, 1, 2]}
+    second = Consumer(room, "b")
+    second.beat()
+    first.beat()
+    assert len(first.owned["t"]) == 2 and room.has("a") == {"t": [0, 1, 2]}, "it was told, and has it still"
+    kept = dict(first.owned)
+    first.leave(for_a_while=True)
+    assert room.has("a") == kept
+    settle_all(second)
+    (freed,) = {0, 1, 2} - set(kept["t"])
+    assert second.owned == {"t": [freed]}
+    room.groups.settings.consumer_session_timeout_ms = 60_000
+    for _ in range(7):
+        room.advance(REBALANCE_MS // 6)
+        second.beat()
+        room.timers.pop((GROUP, "session", "a"), None)  # why it is removed in the end does not matter here
+    assert set(room.group().members) == {"a", "b"}
+    again = Consumer(room, "c", instance_id="i")
+    settle_all(again, second)
+    assert again.owned == kept and second.owned == {"t": [freed]}
+
+
 def test_a_static_member_that_comes_back_with_another_subscription_is_given_another_share(
     room: ConsumerRoom,
 ) -> None:
@@ -409,7 +437,7 @@ def test_a_log_that_lost_its_older_records_to_compaction_can_be_read(room: Consu
     first.leave()
     settle_all(second, third)
     before = room.describe()
-    compacted = {}
+    compacted: dict[Any, Any] = {}
     for key, value in room.log:
         compacted.pop(key, None)
         compacted[key] = value
@@ -420,7 +448,7 @@ def test_a_log_that_lost_its_older_records_to_compaction_can_be_read(room: Consu
     }
 
 
-# -- what others ask
+# -- what other APIs ask
 
 
 def commit(room: ConsumerRoom, member_id: str, epoch: int, version: int = 9) -> Any:
@@ -468,7 +496,7 @@ def test_fetches_of_members_are_in_their_epoch(room: ConsumerRoom) -> None:
     for member_id, epoch, code in [
         ("a", 1, errors.STALE_MEMBER_EPOCH),
         ("b", 2, errors.UNKNOWN_MEMBER_ID),
-        (None, 2, errors.UNKNOWN_SERVER_ERROR),  # Kafka looks up nobody's name
+        (None, 2, errors.UNKNOWN_SERVER_ERROR),  # Kafka resolves no host names here
     ]:
         with pytest.raises(errors.KafkaError) as refused:
             group.check_offset_fetch(member_id, epoch)
@@ -486,9 +514,9 @@ def test_a_group_with_members_is_not_deleted(room: ConsumerRoom) -> None:
 
 def test_describe_groups_knows_no_consumer_groups(room: ConsumerRoom) -> None:
     room.enter_consumer("a")
-    answer = room.group().describe(6)
+    answer = finish(room.group().describe(6))
     assert (answer.error_code, answer.error_message) == (
         errors.GROUP_ID_NOT_FOUND,
         f"Group {GROUP} is not a classic group.",
     )
-    assert room.group().describe(5).error_code == 0
+    assert finish(room.group().describe(5)).error_code == 0

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from consumer_kit import Consumer, ConsumerRoom, assigned, assignment, settle_all, subscription
 
 from pykafkad import errors
+from pykafkad.slices import finish
+from tests.consumer_kit import Consumer, ConsumerRoom, assigned, assignment, settle_all, subscription
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def room() -> ConsumerRoom:
 
 
 class ClassicMember:
-    """What a consumer of the classic protocol does: it joins when it is told to, and syncs."""
+    """A consumer of the classic protocol: it joins when it is told to, and syncs."""
 
     def __init__(self, room: ConsumerRoom, member_id: str, *topics: str, **how: Any) -> None:
         self.room, self.member_id, self.topics, self.how = room, member_id, topics or ("t",), how
@@ -183,8 +184,8 @@ def test_a_mixed_group_is_the_same_after_a_restart(room: ConsumerRoom) -> None:
 # -- upgrades
 
 
-def classic_group(room: ConsumerRoom, given: dict[str, list[int]], **how: Any) -> str:
-    """A stable classic group of one member, which has these partitions."""
+def classic_group(room: ConsumerRoom, given: dict[str, Any], **how: Any) -> str:
+    """A stable classic group of one member with these partitions."""
     data = subscription("t", "u")
     member_id, asked = room.enter(protocols=(("range", data),), **how)
     room.advance(3_000)
@@ -228,7 +229,7 @@ def test_members_that_wait_for_their_first_generation_can_be_upgraded(room: Cons
 def test_an_upgrade_by_a_member_with_an_expression_that_matches_nothing_ends_a_rebalance_too(
     room: ConsumerRoom,
 ) -> None:
-    """Kafka keeps the assignment of the rebalance that was under way, with what nobody has."""
+    """Kafka keeps the assignment of the interrupted rebalance, with partitions that no member has."""
     old_id = classic_group(room, {"t": [0]})
     new = Consumer(room, "n", regex="nothing")
     new.beat()
@@ -289,7 +290,7 @@ def test_a_group_that_is_no_consumer_group_is_not_upgraded(room: ConsumerRoom) -
 
 
 def test_hostile_assignments_do_not_break_the_group(room: ConsumerRoom) -> None:
-    """One partition for two members, and partitions that are not there."""
+    """The same partition for two members, and partitions that do not exist."""
     data = (("range", subscription("t")),)
     entered = [room.enter(protocols=data) for _ in range(2)]
     room.advance(6_000)
@@ -367,9 +368,9 @@ def test_a_replaced_static_member_makes_the_group_classic_without_a_rebalance(ro
     assert set(group.roster.members) == {"c", new_id}
     assert assigned(room.sync(new_id, group.generation_id, instance="i").answer.assignment) == had
     assert room.heartbeat("c", group.generation_id) == 0
-    before = room.group().describe(6).encode(6)
+    before = finish(room.group().describe(6)).encode(6)
     room.reload()
-    assert room.group().describe(6).encode(6) == before
+    assert finish(room.group().describe(6)).encode(6) == before
 
 
 def test_a_replaced_static_member_with_another_subscription_rebalances(room: ConsumerRoom) -> None:

@@ -1,21 +1,24 @@
-"""The controller: what goes into one fsync, in which order, and what requests see of each other."""
+"""The controller: what shares one fsync, in which order, and what requests see of each other."""
 
 from __future__ import annotations
 
 import errno
 import os
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from metadata_fakes import DIRECTORY_ID, Later, creatable, create, open_broker
 
 from pykafkad import errors
-from pykafkad.cluster import controller as controller_module
 from pykafkad.cluster import topic_names
 from pykafkad.cluster.producer_ids import ASK_AHEAD, BLOCK_SIZE
 from pykafkad.errors import KafkaError
+from pykafkad.handlers import find_coordinator
 from pykafkad.hot import records
+from pykafkad.slices import Slices
+from tests.unit.metadata_fakes import DIRECTORY_ID, FakeStorage, Hasty, Later, creatable, create, open_broker
 
 
 def batches(directory: Path) -> list[Any]:
@@ -37,7 +40,7 @@ def test_creations_of_one_pass_share_a_batch_and_an_fsync(
     monkeypatch.setattr(os, "fdatasync", lambda fd: synced.append(fd) or fdatasync(fd))
     before = len(batches(tmp_path))
     answers = [create(broker, creatable(f"t{number}")) for number in range(5)]
-    assert answers == [[]] * 5  # nothing is answered before it is durable
+    assert answers == [[]] * 5  # no answer is sent before it is durable
     assert not broker.image.topics
     later.all()
     assert [codes(planned) for planned in answers] == [[0]] * 5
@@ -50,7 +53,7 @@ def test_what_comes_during_a_write_gathers_for_the_next(tmp_path: Path) -> None:
     broker = open_broker(tmp_path, later)
     before = len(batches(tmp_path))
     first = create(broker, creatable("first"))
-    later.step()  # the end of the pass: the write is handed to a worker
+    later.step()  # the end of the pass: a worker gets the write
     second, third = create(broker, creatable("second")), create(broker, creatable("third"))
     later.step()  # the worker is done
     assert (codes(first), second, third) == ([0], [], [])
@@ -85,14 +88,14 @@ def test_metadata_is_durable_before_a_directory_is_made(tmp_path: Path) -> None:
 
 def test_many_directories_are_made_a_few_a_turn(tmp_path: Path) -> None:
     later = Later()
-    broker = open_broker(tmp_path, later)
+    broker = open_broker(tmp_path, later, Slices(later.soon, Hasty()))
     planned = create(broker, creatable("wide", 25))
-    later.step()
-    later.step()
-    assert len(broker.storage.events) == controller_module.PARTITIONS_A_TURN
-    assert not planned
-    later.all()
-    assert len(broker.storage.events) == 25 and codes(planned) == [0]
+    made = [0]
+    while later.waiting:
+        later.step()
+        made.append(len(broker.storage.events))
+    assert max(after - before for before, after in pairwise(made)) <= 2
+    assert made[-1] == 25 and codes(planned) == [0]
 
 
 def test_a_topic_under_way_exists_for_the_next_request(tmp_path: Path) -> None:
@@ -112,18 +115,18 @@ def test_a_topic_can_be_deleted_and_created_anew_before_the_disk_knows(tmp_path:
     broker = open_broker(tmp_path, later)
     create(broker, creatable("orders", 2))
     later.all()
-    old = broker.controller.id_of("orders")
+    old = broker.controller.names.id_of("orders")
     deleted: list[Any] = []
     broker.controller.delete_topics([old], deleted.append)
-    assert not broker.controller.exists("orders") and broker.controller.name_of(old) is None
+    assert not broker.controller.names.exists("orders") and broker.controller.names.name_of(old) is None
     planned = create(broker, creatable("orders"))
-    new = broker.controller.id_of("orders")
+    new = broker.controller.names.id_of("orders")
     assert new not in (None, old)
     later.all()
-    assert (deleted, codes(planned)) == ([None], [0])
+    assert (deleted, codes(planned)) == ([{}], [0])
     assert broker.image.topics["orders"].id == new
     assert broker.storage.events[2:] == ["delete orders-0", "delete orders-1", "create orders-0"]
-    assert broker.controller.id_of("orders") == new and broker.controller.name_of(new) == "orders"
+    assert broker.controller.names.id_of("orders") == new and broker.controller.names.name_of(new) == "orders"
 
 
 def test_delete_create_delete_leaves_nothing(tmp_path: Path) -> None:
@@ -132,26 +135,27 @@ def test_delete_create_delete_leaves_nothing(tmp_path: Path) -> None:
     create(broker, creatable("orders"))
     later.all()
     done: list[Any] = []
-    broker.controller.delete_topics([broker.controller.id_of("orders")], done.append)
+    broker.controller.delete_topics([broker.controller.names.id_of("orders")], done.append)
     create(broker, creatable("orders"))
-    broker.controller.delete_topics([broker.controller.id_of("orders")], done.append)
+    broker.controller.delete_topics([broker.controller.names.id_of("orders")], done.append)
     later.step()  # all three are being written
-    assert not broker.controller.exists("orders")
+    assert not broker.controller.names.exists("orders")
     later.all()
-    assert done == [None, None]
+    assert done == [{}, {}]
     assert not broker.image.topics and not broker.storage.partitions
 
 
 def test_a_topic_deleted_while_its_directories_are_made_gets_no_more_of_them(tmp_path: Path) -> None:
     later = Later()
-    broker = open_broker(tmp_path, later)
+    broker = open_broker(tmp_path, later, Slices(later.soon, Hasty()))
     create(broker, creatable("wide", 25))
-    later.step()
-    later.step()
+    while len(broker.storage.events) < 5:
+        later.step()
+    assert len(broker.storage.events) < 25
     deleted: list[Any] = []
-    broker.controller.delete_topics([broker.controller.id_of("wide")], deleted.append)
+    broker.controller.delete_topics([broker.controller.names.id_of("wide")], deleted.append)
     later.all()
-    assert deleted == [None] and not broker.storage.partitions
+    assert deleted == [{}] and not broker.storage.partitions
 
 
 def test_a_log_that_cannot_be_made_leaves_the_topic_offline(tmp_path: Path) -> None:
@@ -172,7 +176,7 @@ def test_a_failed_write_fails_all_that_shared_it(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(os, "pwrite", full)
     later.all()
     assert codes(one) == codes(two) == [errors.KAFKA_STORAGE_ERROR]
-    assert not broker.controller.exists("one")
+    assert not broker.controller.names.exists("one")
     monkeypatch.undo()
     three = create(broker, creatable("one"))
     later.all()
@@ -215,7 +219,7 @@ def test_a_topics_records_come_in_kafkas_order(tmp_path: Path) -> None:
     assert [version for _, version in planned.records] == [0, 0, 0, 0, 2, 2]
 
 
-# -- what nobody asks for by name
+# -- internal changes
 
 
 def test_a_missing_topic_is_created_once_however_many_ask(tmp_path: Path) -> None:
@@ -224,7 +228,7 @@ def test_a_missing_topic_is_created_once_however_many_ask(tmp_path: Path) -> Non
     told: list[Any] = []
     broker.controller.auto_create("orders", told.append)
     broker.controller.auto_create("orders", told.append)
-    broker.controller.auto_create("orders")
+    broker.controller.auto_create_all(["orders"])
     later.all()
     assert codes(told) == [0, 0]
     assert len(broker.image.topics["orders"].partitions) == 3
@@ -233,7 +237,7 @@ def test_a_missing_topic_is_created_once_however_many_ask(tmp_path: Path) -> Non
 
 def test_the_offsets_topic_is_what_kafka_makes_it(tmp_path: Path) -> None:
     broker = open_broker(tmp_path)
-    broker.controller.auto_create(topic_names.CONSUMER_OFFSETS)
+    broker.controller.auto_create_all([topic_names.CONSUMER_OFFSETS])
     topic = broker.image.topics[topic_names.CONSUMER_OFFSETS]
     assert topic.is_internal and len(topic.partitions) == 50
     assert topic.configs == {
@@ -253,7 +257,7 @@ def test_internal_topics_follow_their_broker_keys(tmp_path: Path) -> None:
     )
     names = (topic_names.CONSUMER_OFFSETS, topic_names.TRANSACTION_STATE, topic_names.SHARE_GROUP_STATE)
     for name in names:
-        broker.controller.auto_create(name)
+        broker.controller.auto_create_all([name])
     assert [len(broker.image.topics[name].partitions) for name in names] == [7, 2, 4]
     assert broker.image.topics[names[0]].configs["segment.bytes"] == "2000000"
     assert broker.image.topics[names[1]].configs["min.insync.replicas"] == "1"
@@ -281,7 +285,7 @@ def test_partitions_get_the_resolved_config_and_share_the_object(tmp_path: Path)
 
 
 def test_dynamic_broker_configs_count_for_topics(golden: Path, tmp_path: Path) -> None:
-    from test_metadata_log import copied
+    from tests.unit.test_metadata_log import copied
 
     copied(golden / "metadata" / "snapshots", tmp_path)
     broker = open_broker(tmp_path)
@@ -363,3 +367,45 @@ def test_producer_ids_that_cannot_be_made_durable_are_an_error(
     ids = taken(broker, 1)
     later.all()
     assert ids == [0]
+
+
+@pytest.mark.parametrize("factor", ["0", "-1", "-5"])
+def test_a_default_replication_factor_of_none_is_refused_with_each_topic(tmp_path: Path, factor: str) -> None:
+    """Kafka starts with such a config, too."""
+    broker = open_broker(tmp_path, default_replication_factor=factor)
+    (planned,) = create(broker, creatable("a", replicas=-1))
+    assert planned.error.code == errors.INVALID_REPLICATION_FACTOR
+
+
+def test_a_coordinator_is_found_although_its_topic_was_deleted_meanwhile() -> None:
+    broker: Any = SimpleNamespace(image=SimpleNamespace(topics={}))
+    assert find_coordinator.partitions_without_leader(broker) == frozenset()
+
+
+def test_a_log_that_is_in_none_of_the_directories_is_named_and_made_anew(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broker = open_broker(tmp_path)
+    create(broker, creatable("t", 2))
+    broker.controller.stop()
+    storage = FakeStorage()
+    storage.absent = [("t", 1)]
+    resumed: list[str] = []
+    storage.moves.resume = lambda: resumed.append("moves")
+    open_broker(tmp_path, storage=storage).controller.stop()
+    assert resumed == ["moves"]
+    assert set(storage.partitions) == {("t", 0), ("t", 1)}, (
+        "its directory is there, so it cannot be elsewhere"
+    )
+    lines = [line for line in capfd.readouterr().err.splitlines() if "log directories" in line]
+    assert len(lines) == 1 and lines[0].endswith("the log of t-1 is in none of the log directories")
+
+
+def test_a_log_that_was_abandoned_is_not_written_at_the_stop(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    before = len(batches(tmp_path))
+    broker.controller.abandon_log()
+    broker.controller.stop()
+    assert len(batches(tmp_path)) == before
+    open_broker(tmp_path).controller.stop()
+    assert len(batches(tmp_path)) > before + 1, "another start, and its stop"

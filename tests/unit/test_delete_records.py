@@ -1,4 +1,4 @@
-"""DeleteRecords: what is gone stays gone, and what the checkpoints say of it."""
+"""DeleteRecords: deleted records stay deleted, and the checkpoints have the new log start."""
 
 from __future__ import annotations
 
@@ -6,23 +6,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from data_kit import Desk, batch, fetch, produce, values_of
-from storage_kit import (
+
+from pykafkad import errors, messages
+from pykafkad.errors import KafkaError
+from pykafkad.storage.checkpoints import checkpoints
+from tests.storage_kit import (
     NOW_MS,
     TOPIC_ID,
     append,
     idempotent,
+    lead,
     manager,
     new_partition,
     read_all,
     topic_config,
     values,
 )
-from storage_kit import batch as stored
-
-from pykafkad import errors, messages
-from pykafkad.errors import KafkaError
-from pykafkad.storage import checkpoints
+from tests.storage_kit import batch as stored
+from tests.unit.data_kit import Desk, batch, fetch, produce, values_of
 
 Request = messages.DeleteRecordsRequest
 
@@ -101,7 +102,7 @@ def test_the_start_never_goes_back(tmp_path: Path) -> None:
 def test_leader_epochs_below_the_start_are_forgotten(tmp_path: Path) -> None:
     partition = new_partition(tmp_path)
     append(partition, stored(b"a"))
-    partition.become_leader(3)
+    lead(partition, 3)
     append(partition, stored(b"b"), stored(b"c"))
     partition.delete_records(2)
     assert partition.epochs.entries == [(3, 2)]
@@ -119,7 +120,7 @@ def test_producers_are_remembered_beyond_their_records(tmp_path: Path) -> None:
 
 
 def test_one_writing_of_a_checkpoint_at_a_time(tmp_path: Path) -> None:
-    """Two at once would take each other's temporary file; what is wanted meanwhile is written afterwards."""
+    """Two at once would overwrite each other's temporary file; a change in the meantime is written afterwards."""
     logs = manager(tmp_path)
     logs.open_all({}, lambda topic: topic_config())
     partition = logs.create("orders", 0, TOPIC_ID, topic_config(), 0)

@@ -1,27 +1,30 @@
-"""flush.messages: what is promised is on the disk, the loop does not wait for it, and appends share a fsync."""
+"""flush.messages: acknowledged records are on the disk, the loop does not wait for it, and appends share an fsync."""
 
 from __future__ import annotations
 
 import errno
 import os
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from coordinator_kit import OFFSETS, GroupDesk, commit_request
-from data_kit import NOW_MS, Ticket, batch, fetch, produce, values_of
-from storage_kit import manager, topic_config
 
 from pykafkad import errors, messages
-from pykafkad.storage import checkpoints, files, flushing
-from pykafkad.storage.partition import Partition
+from pykafkad.storage import files
+from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.log.log import Log
+from pykafkad.storage.syncs import Syncs
+from tests.storage_kit import manager, topic_config
+from tests.unit.coordinator_kit import OFFSETS, GroupDesk, commit_request
+from tests.unit.data_kit import NOW_MS, Ticket, batch, fetch, produce, values_of
 
 PRODUCE_VERSION, FETCH_VERSION = 9, 12
 
 
 class Disk:
-    """Stands where the threads are: what is handed to it is done when a test says so, and may fail."""
+    """In the place of the threads: work is done when a test lets it, and may fail."""
 
     def __init__(self) -> None:
         self.jobs: list[tuple[Callable[[], Any], Callable[[Any], None]]] = []
@@ -31,7 +34,7 @@ class Disk:
         self.jobs.append((work, done))
 
     def run(self) -> int:
-        """All that was there; how many jobs that was."""
+        """Do all the work that is waiting; returns how many jobs there were."""
         jobs, self.jobs = self.jobs, []
         for work, done in jobs:
             try:
@@ -45,14 +48,14 @@ class Disk:
 class FlushDesk(GroupDesk):
     """A broker whose threads are a Disk, with the topic `t`."""
 
-    def __init__(self, directory: Path, flush_messages: int = 1, **overrides: str) -> None:
+    def __init__(self, directory: Path, flush_messages: int = 1, **overrides: Any) -> None:
         super().__init__(directory, **overrides)
         self.disk = Disk()
         self.storage.submit = self.disk.submit
         self.create("t", 2, flush_messages=str(flush_messages))
 
     def begin(self, request: Any, version: int) -> Any:
-        """A request and its pass; gives what its answer will be asked of."""
+        """Send a request and run its pass; returns what the dispatcher returned."""
         given = self.send(request, version)
         self.end_pass()
         return given
@@ -61,12 +64,12 @@ class FlushDesk(GroupDesk):
         return self.begin(produce("t", index, batch(*values), acks), PRODUCE_VERSION)
 
     def flush(self) -> int:
-        """The jobs of the disk come back, and the pass that they came back in ends."""
+        """Return the finished work of the disk, and end the pass in which it arrived."""
         count = self.disk.run()
         self.end_pass()
         return count
 
-    def partition(self, index: int = 0, topic: str = "t") -> Partition:
+    def partition(self, index: int = 0, topic: str = "t") -> Log:
         found = self.storage.get(topic, index)
         assert found is not None
         return found
@@ -77,8 +80,9 @@ class FlushDesk(GroupDesk):
 
 
 def waits(given: Any) -> bool:
-    """Whether the loop, asking for the answer's bytes, gets a ticket."""
-    ticket = given.encode()
+    """Whether the answer's bytes are not available yet, so that the loop gets a ticket for them."""
+    exchange = given.parts if isinstance(given, Ticket) else given
+    ticket = exchange.encode()
     return isinstance(ticket, Ticket) and ticket.parts is None
 
 
@@ -142,7 +146,7 @@ def test_a_request_waits_for_all_of_its_partitions(tmp_path: Path) -> None:
         job[1](job[0]())
         desk.end_pass()
         assert waits(given) is still
-    assert desk._holding is not None and desk._holding.count == 0
+    assert desk.promises.held_count == 0
 
 
 def test_a_duplicate_is_told_no_sooner_than_the_original(tmp_path: Path) -> None:
@@ -161,7 +165,7 @@ def test_a_duplicate_is_told_no_sooner_than_the_original(tmp_path: Path) -> None
 def test_without_flush_messages_nothing_is_held(tmp_path: Path) -> None:
     desk = FlushDesk(tmp_path, flush_messages=(1 << 63) - 1)
     assert desk.code(desk.produce(b"a")) == errors.NONE
-    assert desk._holding is None and not desk.disk.jobs
+    assert desk.promises.held_count == 0 and not desk.disk.jobs
 
 
 def test_a_failed_flush_is_told_and_not_asked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -174,7 +178,7 @@ def test_a_failed_flush_is_told_and_not_asked_again(tmp_path: Path, monkeypatch:
         asked.append(fd)
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(flushing, "sync_data", fail)
+    monkeypatch.setattr(files, "sync_data", fail)
     partition = desk.partition()
     first, second = desk.produce(b"b"), desk.produce(b"c")
     desk.flush()
@@ -184,7 +188,91 @@ def test_a_failed_flush_is_told_and_not_asked_again(tmp_path: Path, monkeypatch:
     assert desk.code(desk.produce(b"d")) == errors.KAFKA_STORAGE_ERROR
     desk.flush()
     assert len(asked) == 1 and not desk.disk.jobs
-    assert desk._holding is not None and desk._holding.count == 0
+    assert desk.promises.held_count == 0
+
+
+def failing(
+    asked: list[Any], meanwhile: Callable[[], None] = lambda: None, code: int = errno.EIO
+) -> Callable[[Any], None]:
+    """A sync that fails."""
+
+    def fail(what: Any) -> None:
+        asked.append(what)
+        meanwhile()
+        raise OSError(code, os.strerror(code))
+
+    return fail
+
+
+def test_what_threads_have_in_hand_when_a_sync_fails_is_not_synced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = FlushDesk(tmp_path)
+    desk.produce(b"a")
+    desk.flush()
+    desk.produce(b"b")
+    partition = desk.partition()
+    desk.storage.flushing.soon(partition, 0, partition.log_end_offset)
+    log_only, all_files = [job for job, _ in desk.disk.jobs]
+    asked: list[Any] = []
+    monkeypatch.setattr(files, "sync_data", failing(asked))
+    with pytest.raises(OSError, match="Input/output error"):
+        log_only()
+    monkeypatch.setattr(files, "fsync_path", asked.append)
+    with pytest.raises(OSError, match="a sync failed before"):
+        all_files()  # though the loop has not noticed the failure yet
+    assert len(asked) == 1
+
+
+def test_a_roll_that_cannot_be_synced_takes_the_directory_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk = FlushDesk(tmp_path, flush_messages=(1 << 63) - 1)
+    desk.produce(b"a")
+    partition = desk.partition()
+    monkeypatch.setattr(files, "fsync_path", failing([]))
+    partition.roll(NOW_MS)
+    assert desk.storage.online
+    desk.flush()
+    assert not desk.storage.online and (partition.flushed_offset, partition.recovery_point) == (0, 0)
+
+
+def test_what_could_not_be_opened_for_want_of_a_descriptor_may_be_synced_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    syncs = Syncs()
+    asked: list[Any] = []
+    monkeypatch.setattr(files, "fsync_path", failing(asked, code=errno.EMFILE))
+    with pytest.raises(OSError, match="Too many open files"):
+        syncs.path("/x/1.log")
+    monkeypatch.setattr(files, "fsync_path", asked.append)
+    syncs.path("/x/1.log")
+    assert asked == ["/x/1.log"] * 2
+
+
+def test_a_file_is_synced_by_one_thread_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    syncs = Syncs()
+    asked: list[Any] = []
+    refused: list[OSError] = []
+
+    def second() -> None:
+        try:
+            syncs.data("/x/1.log", 3)
+        except OSError as error:
+            refused.append(error)
+
+    other = threading.Thread(target=second)
+
+    def meanwhile() -> None:
+        other.start()
+        other.join(0.05)  # it would be finished by then
+
+    monkeypatch.setattr(files, "fsync_path", failing(asked, meanwhile))
+    monkeypatch.setattr(files, "sync_data", asked.append)
+    with pytest.raises(OSError, match="Input/output error"):
+        syncs.path("/x/1.log")
+    other.join()
+    assert asked == ["/x/1.log"] and len(refused) == 1
 
 
 def test_other_partitions_of_the_directory_promise_nothing_either(tmp_path: Path) -> None:
@@ -330,7 +418,7 @@ def test_a_commit_waits_and_so_does_who_would_see_it(tmp_path: Path) -> None:
     desk.flush()
     assert not waits(later) and not waits(second)
     assert desk.code_of_commit(first) == desk.code_of_commit(second) == errors.NONE
-    assert not desk.groups.dirty
+    assert not desk.coordinator_loop.uncommitted
     assert not waits(ask_offsets(desk))
 
 
@@ -342,7 +430,7 @@ def test_a_commit_whose_flush_fails_is_refused(tmp_path: Path) -> None:
     assert desk.code_of_commit(committed) == errors.NOT_COORDINATOR
     answer = desk.answer_of(reader, "OffsetFetchRequest", 8)
     assert answer.groups[0].error_code == errors.NOT_COORDINATOR
-    assert not desk.groups.dirty
+    assert not desk.coordinator_loop.uncommitted
 
 
 # -- start and stop

@@ -1,4 +1,6 @@
-"""Frames come out as they went in, however they were cut; memory follows what came, not what was said."""
+"""Frames arrive as they were sent, however they were cut. Memory depends on the bytes received, not on the announced
+size.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +9,10 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from reactor_kit import frame
 
 from pykafkad.net import plain_frames
 from pykafkad.net.loop import reactor_module
+from tests.reactor_kit import frame
 
 MODULES = [plain_frames, reactor_module()]
 CHUNK = 65536

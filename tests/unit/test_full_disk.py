@@ -1,6 +1,6 @@
-"""A full disk is an error that can be told: the process neither dies of a page that has no room nor serves half a write.
+"""A full disk gives an error: the process neither dies of a mapped page without space nor serves half a write.
 
-RLIMIT_FSIZE stands for the full disk: what would make a file longer than it fails.
+RLIMIT_FSIZE stands for the full disk: writes beyond it fail.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from storage_kit import NOW_MS, append, batch, new_partition
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 from pykafkad.storage.files import StorageError
+from tests.storage_kit import NOW_MS, append, batch, new_partition
 
 PAGE_BYTES = 4096
 

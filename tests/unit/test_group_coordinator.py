@@ -1,23 +1,25 @@
-"""The group coordinator around the machines: shards, batches of a pass, failures, loading, timers, stopping."""
+"""The group coordinator around the group machines: shards, batches of a pass, failures, loading, timers, stopping."""
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
 import pytest
-from coordinator_kit import OFFSETS, GroupDesk, commit_request
 
-from pykafkad import errors, messages
+from pykafkad import errors, messages, slices
 from pykafkad.config import TopicConfig
-from pykafkad.coordinator import loading
-from pykafkad.coordinator.groups import partition_for, random_id
-from pykafkad.coordinator.hosts import java_text
+from pykafkad.coordinator.groups import random_id
+from pykafkad.coordinator.runtime.hosts import java_text
+from pykafkad.coordinator.runtime.runtime import partition_for
 from pykafkad.errors import KafkaError
 from pykafkad.hot import records
-from pykafkad.pure.groups.effects import Effects
+from pykafkad.pure.effects import Effects
 from pykafkad.pure.groups.offsets import Offsets
-from pykafkad.storage.partition import Partition
+from pykafkad.storage.log.log import Log
+from tests.unit.coordinator_kit import OFFSETS, GroupDesk, commit_request
+from tests.unit.data_kit import Connection
 
 
 @pytest.fixture
@@ -137,12 +139,12 @@ def test_a_write_that_fails_is_told_to_everybody_of_its_pass(
 
 
 class Watcher:
-    """Stands for the machine: remembers which timers went off, and when."""
+    """In the place of a group machine: notes which timers expired, and when."""
 
     def __init__(self, desk: GroupDesk) -> None:
         desk.commit("g", (0, 1))
-        self.shard = desk.groups.shard(0)
-        self.shard.groups.on_timer = self.on_timer  # type: ignore[method-assign]
+        self.shard = desk.group_coordinator.shard(0)
+        self.shard.machine.on_timer = self.on_timer
         self.desk = desk
         self.fired: list[tuple[str, int]] = []
         self.start_ms = desk.clock.monotonic_ms()
@@ -159,12 +161,12 @@ class Watcher:
 
 @pytest.fixture
 def watcher(desk: GroupDesk, monkeypatch: pytest.MonkeyPatch) -> Watcher:
-    from pykafkad.pure.groups.registry import Groups
+    from pykafkad.coordinator.group_machine import GroupMachine
 
-    class Watched(Groups):  # without slots, so that a method can be replaced
+    class Watched(GroupMachine):  # without slots, so that a method can be replaced
         pass
 
-    monkeypatch.setattr("pykafkad.pure.groups.registry.Groups", Watched)
+    monkeypatch.setattr("pykafkad.coordinator.group_machine.GroupMachine", Watched)
     return Watcher(desk)
 
 
@@ -201,7 +203,7 @@ def test_a_timer_that_is_cancelled_does_not_fire(desk: GroupDesk, watcher: Watch
 
 def test_no_timer_outlives_its_partition(desk: GroupDesk, watcher: Watcher) -> None:
     watcher.set("a", 100)
-    desk.groups.stop()
+    desk.group_coordinator.stop()
     desk.advance(1000)
     assert watcher.fired == []
 
@@ -227,16 +229,17 @@ def test_loading_goes_in_turns_and_others_are_served_meanwhile(
 ) -> None:
     for offset in range(25):
         desk.commit("g", (0, offset))
-    monkeypatch.setattr(loading, "RECORDS_A_TURN", 10)
+    monkeypatch.setattr(slices, "SLICE_US", 0)
     desk = desk.restarted()
     desk.advance(0)
     assert desk.commit("g", (0, 99)) == [errors.COORDINATOR_LOAD_IN_PROGRESS]
-    answer = desk.ask(messages.ListGroupsRequest(), 5)
+    answer = desk.ask_in_turns(messages.ListGroupsRequest(), 5)
     assert (answer.error_code, answer.groups) == (errors.COORDINATOR_LOAD_IN_PROGRESS, [])
-    fetched = desk.ask(offset_fetch("g"), 8).groups[0]
+    fetched = desk.ask_in_turns(offset_fetch("g"), 8).groups[0]
     assert fetched.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
-    metadata = desk.ask(messages.OffsetFetchRequest(groups=[]), 8)
+    metadata = desk.ask_in_turns(messages.OffsetFetchRequest(groups=[]), 8)
     assert metadata.groups == []
+    monkeypatch.undo()
     desk.settle()
     assert desk.committed("g") == {("orders", 0): 24}
 
@@ -245,11 +248,12 @@ def test_a_load_goes_on_where_the_log_starts_by_then(tmp_path: Path, monkeypatch
     desk = GroupDesk(tmp_path, offsets_load_buffer_size="1")
     for offset in range(25):
         desk.commit("g", (0, offset))
-    monkeypatch.setattr(loading, "RECORDS_A_TURN", 1)
+    monkeypatch.setattr(slices, "SLICE_US", 0)
     desk = desk.restarted()
     desk.advance(0)
     partition = desk.storage.partitions[OFFSETS, 0]
     partition.advance_log_start(20)  # as retention does
+    monkeypatch.undo()
     desk.settle()
     assert desk.committed("g") == {("orders", 0): 24}
 
@@ -265,7 +269,7 @@ def test_what_is_asked_for_is_loaded_first(tmp_path: Path, monkeypatch: pytest.M
     for name in names.values():
         for offset in range(15):
             desk.commit(name, (0, offset))
-    monkeypatch.setattr(loading, "RECORDS_A_TURN", 10)
+    monkeypatch.setattr(slices, "SLICE_US", 0)
     desk = desk.restarted()
     desk.advance(0)
     assert desk.commit(names[3], (0, 1)) == [errors.COORDINATOR_LOAD_IN_PROGRESS]
@@ -273,8 +277,13 @@ def test_what_is_asked_for_is_loaded_first(tmp_path: Path, monkeypatch: pytest.M
     while len(order) < 4:
         desk.advance(0)
         desk.end_pass()
-        order += [index for index in range(4) if desk.groups.shard(index).is_loaded and index not in order]
+        order += [
+            index
+            for index in range(4)
+            if desk.group_coordinator.shard(index).is_active and index not in order
+        ]
     assert order.index(3) < order.index(2)
+    monkeypatch.undo()
     for name in names.values():
         assert desk.committed(name) == {("orders", 0): 14}
 
@@ -334,7 +343,7 @@ def test_damage_leaves_the_partition_without_a_coordinator_and_others_go_on(tmp_
 
 def test_a_broker_that_stops_refuses(desk: GroupDesk) -> None:
     desk.commit("g", (0, 5))
-    desk.groups.stop()
+    desk.group_coordinator.stop()
     assert desk.commit("g", (0, 6)) == [errors.COORDINATOR_NOT_AVAILABLE]
     assert desk.ask(messages.ListGroupsRequest(), 5).error_code == errors.COORDINATOR_NOT_AVAILABLE
 
@@ -343,10 +352,22 @@ def test_a_deleted_topic_of_offsets_takes_its_groups_with_it(desk: GroupDesk) ->
     desk.commit("g", (0, 5))
     topic = desk.image.topics.pop(OFFSETS)
     desk.storage.delete(OFFSETS, 0)
-    desk.groups.topic_deleted(topic)
+    desk.group_coordinator.topic_deleted(topic)
     assert desk.commit("g", (0, 6)) == [errors.NOT_COORDINATOR]
     desk.create(OFFSETS, 1)
     assert desk.committed("g") == {}
+    assert desk.commit("g", (0, 7)) == [0]
+
+
+def test_a_commit_while_the_topic_of_offsets_is_being_deleted(desk: GroupDesk) -> None:
+    """Its logs go in slices, and the coordinator is told after the last one."""
+    desk.commit("g", (0, 5))
+    topic = desk.image.topics.pop(OFFSETS)
+    desk.storage.delete(OFFSETS, 0)
+    assert desk.commit("g", (0, 6)) == [errors.NOT_COORDINATOR]
+    assert all(directory.is_online for directory in desk.storage.directories)
+    desk.group_coordinator.topic_deleted(topic)
+    desk.create(OFFSETS, 1)
     assert desk.commit("g", (0, 7)) == [0]
 
 
@@ -355,27 +376,22 @@ def test_a_deleted_topic_of_offsets_takes_its_groups_with_it(desk: GroupDesk) ->
 
 def test_dynamic_configs_of_the_broker_count_at_once(desk: GroupDesk) -> None:
     desk.commit("g", (0, 5))
-    settings = desk.groups.settings
+    settings = desk.group_coordinator.settings
     assert settings.consumer_assignment_interval_ms == 1000
     changed = desk.config.with_dynamic({"group.consumer.assignment.interval.ms": "77"})
-    desk.groups.configs_changed(desk.config.adopt(changed))
+    desk.group_coordinator.configs_changed(desk.config.adopt(changed))
     assert settings.consumer_assignment_interval_ms == 77
 
 
 def test_configs_of_a_group_are_typed(desk: GroupDesk) -> None:
     texts = {"consumer.session.timeout.ms": "50000", "share.auto.offset.reset": "earliest"}
     desk.image.configs[32, "g"] = texts
-    found = desk.groups.settings.group_config("g")
+    found = desk.group_coordinator.settings.group_config("g")
     assert found == {"consumer.session.timeout.ms": 50_000, "share.auto.offset.reset": "earliest"}
-    assert desk.groups.settings.group_config("other") == {}
+    assert desk.group_coordinator.settings.group_config("other") == {}
 
 
-def test_an_interval_beyond_a_year_means_never(tmp_path: Path) -> None:
-    desk = GroupDesk(tmp_path, offsets_retention_check_interval_ms=str((1 << 63) - 1))
-    assert desk.groups.jobs == []
-
-
-# -- mistakes of ours
+# -- our own mistakes
 
 
 def test_what_cannot_be_replayed_is_not_written_and_the_groups_are_loaded_anew(
@@ -394,7 +410,8 @@ def test_what_cannot_be_replayed_is_not_written_and_the_groups_are_loaded_anew(
         assert desk.ask(commit_request("g", (2, 7)), 8) is None
     assert (desk.connection.closed, len(replayed)) == ("closed", 1)
     assert desk.answer_of(good, "OffsetCommitRequest", 8).topics[0].partitions[0].error_code == 0
-    desk.listed()  # nobody had asked for the partition since
+    desk.connection = Connection()
+    desk.listed()  # no request was for this partition since
     desk.settle()
     assert desk.committed("g") == {("orders", 0): 5, ("orders", 1): 6}
     assert desk.commit("g", (2, 8)) == [0]
@@ -408,7 +425,7 @@ def test_a_log_that_takes_nothing_more_ends_its_partition_only(
     def refuse(self: Any, data: bytes, now_ms: int) -> Any:
         raise KafkaError(errors.CORRUPT_MESSAGE)
 
-    monkeypatch.setattr(Partition, "append_built", refuse)
+    monkeypatch.setattr(Log, "append_built", refuse)
     assert desk.commit("g", (0, 6)) == [errors.NOT_COORDINATOR]
     assert desk.commit("g", (0, 7)) == [errors.NOT_COORDINATOR]
     assert desk.listed() == {}
@@ -444,3 +461,23 @@ def test_partitions_added_to_the_topic_of_offsets_count_from_the_next_start_on(t
     desk.storage.create(OFFSETS, 2, topic.id, TopicConfig(desk.config, {"cleanup.policy": "compact"}), 0)
     assert all(desk.committed(name) == {("orders", 0): 5} for name in names)
     assert set(desk.listed()) == set(names)
+
+
+def test_a_refused_request_is_freed_without_the_cycle_collector(desk: GroupDesk) -> None:
+    """The collector runs rarely, and a refused request may be large."""
+    kind = messages.OffsetDeleteRequest
+    rows = [kind.OffsetDeleteRequestPartition(partition_index=index) for index in range(3)]
+    request = kind(group_id="unknown", topics=[kind.OffsetDeleteRequestTopic(name="orders", partitions=rows)])
+    desk.ask(request, 0)
+    gc.collect()
+    gc.disable()
+    try:
+        assert desk.ask(request, 0).error_code == errors.GROUP_ID_NOT_FOUND
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        left = {type(each).__name__ for each in gc.garbage}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not left & {"KafkaError", "frame", "traceback", "OffsetDeleteRequest"}

@@ -1,4 +1,4 @@
-"""Committed offsets: what is written and read back, what expires, what goes with its topic, what transactions hold."""
+"""Committed offsets: what is written and read back, what expires, what is deleted with its topic, transactions."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from coordinator_kit import OFFSETS, GroupDesk
 
-from pykafkad import errors, messages
+from pykafkad import errors, messages, slices
 from pykafkad.hot import records
+from pykafkad.pure.effects import Effects
 from pykafkad.pure.groups.offset_requests import is_longer
 from pykafkad.pure.groups.offsets import Offsets
 from pykafkad.pure.groups.records import encode
+from tests.unit.coordinator_kit import OFFSETS, GroupDesk
 
 MINUTE_MS = 60_000
 RETENTION_MS = 10_080 * MINUTE_MS
@@ -34,10 +35,10 @@ def test_a_commit_is_written_as_kafka_writes_it(desk: GroupDesk) -> None:
     assert (value.offset, value.metadata, value.leader_epoch) == (42, "note", 3)
     assert (value.commit_timestamp, value.expire_timestamp) == (desk.clock.now_ms(), -1)
     assert value.topic_id == desk.image.topics["orders"].id
-    partition = desk.storage.partitions[OFFSETS, 0]
+    partition: Any = desk.storage.partitions[OFFSETS, 0]
     found = partition.read(0, 1 << 20, limit_offset=1, at_least_one=True)
     (record,) = records.read(found.read())
-    assert (record.key[:2], record.value[:2]) == (b"\0\1", b"\0\4")
+    assert ((record.key or b"")[:2], (record.value or b"")[:2]) == (b"\0\1", b"\0\4")
     assert record.timestamp == desk.clock.now_ms()
 
 
@@ -45,9 +46,9 @@ def test_an_old_client_says_how_long_an_offset_is_kept(desk: GroupDesk) -> None:
     assert desk.commit("g", (0, 5), retention_time_ms=1000, version=2) == [0]
     (_, value) = desk.log()[0]
     assert value.expire_timestamp == desk.clock.now_ms() + 1000
-    partition = desk.storage.partitions[OFFSETS, 0]
+    partition: Any = desk.storage.partitions[OFFSETS, 0]
     (record,) = records.read(partition.read(0, 1 << 20, limit_offset=1, at_least_one=True).read())
-    assert record.value[:2] == b"\0\1"  # the one version of the value that has room for it
+    assert (record.value or b"")[:2] == b"\0\1"  # the one version of the value that has room for it
 
 
 def test_a_member_of_no_group_cannot_commit(desk: GroupDesk) -> None:
@@ -83,7 +84,7 @@ def test_no_metadata_is_empty_metadata(desk: GroupDesk) -> None:
     assert desk.log()[0][1].metadata == ""
 
 
-# -- what goes
+# -- deletion
 
 
 def delete_offsets(desk: GroupDesk, group_id: str, *indexes: int) -> Any:
@@ -123,7 +124,7 @@ def test_the_offsets_of_a_deleted_topic_go(desk: GroupDesk) -> None:
     desk.commit("g", (0, 5), (1, 6))
     desk.commit("g", (0, 7), topic="other")
     desk.commit("h", (2, 8))
-    desk.groups.topic_deleted(desk.image.topics["orders"])
+    desk.group_coordinator.topic_deleted(desk.image.topics["orders"])
     desk.end_pass()
     for _ in range(2):
         assert desk.committed("g") == {("other", 0): 7}
@@ -135,10 +136,12 @@ def test_the_offsets_of_a_deleted_topic_go(desk: GroupDesk) -> None:
 def test_a_topic_that_is_deleted_while_its_offsets_load_takes_them_along(desk: GroupDesk) -> None:
     desk.commit("g", (0, 5))
     desk = desk.restarted()
-    desk.groups.shard(0).delete_topic("orders")
-    desk.groups.shard(0).is_loaded = False
-    desk.groups.shard(0).delete_topic("orders")
-    desk.groups.shard(0).loaded()
+    orders = desk.image.topics["orders"]
+    desk.group_coordinator.shard(0)
+    desk.group_coordinator.topic_deleted(orders)
+    desk.group_coordinator.shard(0).is_active = False
+    desk.group_coordinator.topic_deleted(orders)
+    desk.group_coordinator.shard(0).loaded()
     desk.end_pass()
     assert desk.committed("g") == {}
 
@@ -146,17 +149,17 @@ def test_a_topic_that_is_deleted_while_its_offsets_load_takes_them_along(desk: G
 def test_more_tombstones_than_a_batch_holds_are_several_batches(
     desk: GroupDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykafkad.coordinator.shard.DELETED_A_TURN", 3000)
+    monkeypatch.setattr("pykafkad.pure.groups.offset_requests.TOMBSTONES_AT_ONCE", 3000)
     name = "n" * 200
     desk.add(name, 3000)
     for start in range(0, 3000, 1000):
         desk.commit("g" * 200, *((index, 1) for index in range(start, start + 1000)), topic=name)
     assert len(desk.committed("g" * 200)) == 3000
     before = desk.storage.partitions[OFFSETS, 0].log_end_offset
-    desk.groups.topic_deleted(desk.image.topics[name])
+    desk.group_coordinator.topic_deleted(desk.image.topics[name])
     desk.end_pass()
     assert desk.committed("g" * 200) == {}
-    partition = desk.storage.partitions[OFFSETS, 0]
+    partition: Any = desk.storage.partitions[OFFSETS, 0]
     data = partition.read(before, 1 << 30, limit_offset=before + 3000, at_least_one=True).read()
     counts = [batch.count for batch in records.scan(data) if batch.base_offset >= before]
     assert len(counts) == 2 and sum(counts) == 3000
@@ -166,7 +169,7 @@ def test_more_tombstones_than_a_batch_holds_are_several_batches(
 
 
 def expire(desk: GroupDesk) -> None:
-    desk.groups.expire()
+    desk.group_coordinator.expire()
     desk.end_pass()
     desk.settle()
 
@@ -221,20 +224,37 @@ def test_the_retention_is_what_the_broker_is_told(tmp_path: Path) -> None:
 
 def test_expiry_is_looked_for_as_often_as_the_broker_is_told(tmp_path: Path) -> None:
     desk = GroupDesk(tmp_path, offsets_retention_check_interval_ms="1234")
-    ((interval_ms, job),) = desk.groups.jobs
-    assert (interval_ms, job) == (1234, desk.groups.expire)
+    ((interval_ms, job),) = desk.group_coordinator.jobs
+    assert (interval_ms, job) == (1234, desk.group_coordinator.expire)
 
 
 def test_many_groups_are_looked_at_in_turns(desk: GroupDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     for index in range(25):
         desk.commit(f"g{index}", (0, 1))
-    monkeypatch.setattr("pykafkad.coordinator.groups.EXPIRED_A_TURN", 10)
     desk.advance(RETENTION_MS)
-    desk.groups.expire()
-    desk.end_pass()
-    assert len(desk.listed()) == 15
+    with monkeypatch.context() as patch:
+        patch.setattr(slices, "SLICE_US", 0)
+        desk.group_coordinator.expire()
+        for _ in range(19):
+            desk.advance(0)
+        desk.end_pass()
+    assert len(desk.group_coordinator.shard(0).machine.by_id) == 15, "two steps a group"
     desk.settle()
     assert desk.listed() == {}
+
+
+def test_a_round_of_expiry_is_over_before_the_next_one_begins(desk: GroupDesk) -> None:
+    """However short offsets.retention.check.interval.ms is: otherwise rounds would pile up, each with all groups."""
+    for index in range(25):
+        desk.commit(f"g{index}", (0, 1))
+    later: list[Any] = []
+    desk.coordinator_loop.in_slices = lambda work, done: later.append(done)
+    for _ in range(5):
+        desk.group_coordinator.expire()
+    assert len(later) == 1
+    later[0](None)
+    desk.group_coordinator.expire()
+    assert len(later) == 2
 
 
 # -- transactions
@@ -275,7 +295,7 @@ def end_transaction(desk: GroupDesk, producer_id: int, committed: bool) -> None:
 
 @pytest.fixture
 def restarted(desk: GroupDesk) -> Any:
-    """What a restart makes of the log."""
+    """The state after a restart, from the log."""
 
     def restart() -> GroupDesk:
         again = desk.restarted()
@@ -290,6 +310,28 @@ def test_offsets_of_a_committed_transaction_count(desk: GroupDesk, restarted: An
     transactional(desk, 7, (0, 10), (1, 11))
     end_transaction(desk, 7, True)
     assert restarted().committed("g") == {("orders", 0): 10, ("orders", 1): 11}
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_transaction_ends_in_the_running_coordinator_as_in_a_restarted_one(
+    desk: GroupDesk, restarted: Any, committed: bool
+) -> None:
+    desk.commit("g", (0, 5))
+    effects = Effects()
+    effects.producer = 7, 0
+    effects.write(
+        messages.OffsetCommitKey(group="g", topic="orders", partition=0),
+        messages.OffsetCommitValue(offset=10, metadata="", commit_timestamp=desk.clock.now_ms()),
+    )
+    desk.group_coordinator.shard(0).perform(effects)
+    desk.end_pass()
+    assert desk.committed("g") == {("orders", 0): 5}
+    assert desk.committed("g", require_stable=True) == {("orders", 0): -errors.UNSTABLE_OFFSET_COMMIT}
+    desk.group_coordinator.shard(0).end_transaction((7, 0), 0, committed, 1)
+    desk.end_pass()
+    expected = {("orders", 0): 10 if committed else 5}
+    assert desk.committed("g", require_stable=True) == expected
+    assert restarted().committed("g", require_stable=True) == expected
 
 
 def test_offsets_of_an_aborted_transaction_do_not(desk: GroupDesk, restarted: Any) -> None:
@@ -344,12 +386,14 @@ def test_the_end_of_a_transaction_without_offsets_changes_nothing() -> None:
 def test_a_large_topic_goes_in_turns_and_what_is_committed_meanwhile_stays(
     desk: GroupDesk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pykafkad.coordinator.shard.DELETED_A_TURN", 2)
+    monkeypatch.setattr("pykafkad.pure.groups.offset_requests.TOMBSTONES_AT_ONCE", 2)
     desk.commit("g", (0, 1), (1, 2), (2, 3))
     desk.commit("h", (0, 4), (1, 5))
-    desk.groups.topic_deleted(desk.image.topics["orders"])
-    desk.end_pass()
-    assert (len(desk.committed("g")), len(desk.committed("h"))) == (1, 2)
-    desk.commit("h", (1, 6))  # the topic was made anew
+    held = desk.group_coordinator.shard(0).machine.offsets.by_group
+    with monkeypatch.context() as patch:
+        patch.setattr(slices, "SLICE_US", 0)
+        desk.group_coordinator.topic_deleted(desk.image.topics["orders"])
+        assert [len(held[group_id]["orders"]) for group_id in "gh"] == [1, 2]
+        desk.commit("h", (1, 6))  # the topic was created again
     desk.settle()
     assert (desk.committed("g"), desk.committed("h")) == ({}, {("orders", 1): 6})

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from data_kit import Desk
-from storage_kit import copy_golden, open_partition, read_all, unpack_golden_logs
 
 from pykafkad import messages
 from pykafkad.hot.wire import WireError
+from pykafkad.pure.effects import UnknownRecord
 from pykafkad.pure.groups import records
-from pykafkad.pure.groups.records import UnknownRecord, decode, encode
+from pykafkad.pure.groups.records import decode, encode
+from tests.storage_kit import copy_golden, open_partition, read_all, unpack_golden_logs
+from tests.unit.data_kit import Desk
 
 OFFSETS = "__consumer_offsets"
 DECODED = re.compile(r'key: \{"type":"(\d+)","data":(\{.*?\})\} payload: (.*)$')
@@ -48,15 +49,15 @@ def loaded(logs: Path, name: str, tmp_path: Path) -> dict[int, Any]:
         partition = opened(logs, name, index, tmp_path / f"data{index}")
         partition.high_watermark = partition.log_end_offset
         desk.storage.partitions[OFFSETS, index] = partition
-    desk.groups.start()
+    desk.group_coordinator.start()
     for _ in range(20):
         desk.advance(0)
         desk.end_pass()
-    return {index: desk.groups.shard(index).groups for index in (0, 1)}
+    return {index: desk.group_coordinator.shard(index).machine for index in (0, 1)}
 
 
 def said_by_dump(logs: Path, name: str, index: int) -> dict[tuple[str, str, int], int]:
-    """The offsets that the decoded text of a log ends with."""
+    """The committed offsets that result from the decoded text of a log."""
     offsets: dict[tuple[str, str, int], int] = {}
     for line in (logs / name / "dump" / f"{OFFSETS}-{index}.decoded.txt").read_text().splitlines():
         found = DECODED.search(line)

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from metadata_fakes import FakeContext, Later, call, creatable, create, open_broker
 
 from pykafkad import errors, handlers
 from pykafkad import messages as m
+from pykafkad.clock import ManualClock
 from pykafkad.cluster import topic_names
+from pykafkad.cluster.controller import Quorum
 from pykafkad.config_listeners import Endpoint
 from pykafkad.handlers import (
     api_versions,
     create_topics,
     delete_topics,
     describe_cluster,
+    describe_quorum,
     describe_topic_partitions,
     find_coordinator,
     init_producer_id,
     metadata,
 )
+from tests.unit.metadata_fakes import FakeContext, Later, call, creatable, create, handled, open_broker
 
 
 @pytest.fixture
@@ -118,7 +122,7 @@ def test_nothing_is_created_where_the_broker_or_the_client_forbids_it(tmp_path: 
 def test_a_partition_without_leader_says_so(broker: Any) -> None:
     create(broker, creatable("orders", 2))
     topic = broker.image.topics["orders"]
-    call(broker, metadata, 12, topics=[named("orders")])  # what is remembered of it must not be shown again
+    call(broker, metadata, 12, topics=[named("orders")])  # its cached answer must not be used again
     broker.log.append([(m.PartitionChangeRecord(partition_id=1, topic_id=topic.id, leader=-1), 2)])
     answer = call(broker, metadata, 12, topics=[named("orders")])
     assert [(item.error_code, item.leader_id, item.leader_epoch) for item in answer.topics[0].partitions] == [
@@ -136,6 +140,29 @@ def test_a_broker_is_named_as_the_listener_reaches_it(tmp_path: Path, monkeypatc
         (found,) = metadata.handle(broker, m.MetadataRequest(topics=[]), context).brokers
         assert (found.host, found.port, found.rack) == (host, port, "rack-7")
     assert [point.security_protocol for point in broker.image.brokers[1].endpoints.values()] == [0, 1]
+
+
+# -- the controller
+
+
+@pytest.mark.parametrize("controller_id", [7, -1])
+def test_clients_are_told_who_the_controller_is_whoever_that_is(broker: Any, controller_id: int) -> None:
+    """Where another node leads the metadata, or nobody is known to."""
+    quorum = Quorum(7, 3, 90, b"\x07" * 16)
+    broker.controller = SimpleNamespace(controller_id=controller_id, quorum=quorum)
+    assert call(broker, metadata, 12, topics=[]).controller_id == controller_id
+    assert call(broker, describe_cluster, 2).controller_id == controller_id
+    kind = m.DescribeQuorumRequest
+    asked = [
+        kind.TopicData(topic_name="__cluster_metadata", partitions=[kind.PartitionData(partition_index=0)])
+    ]
+    broker.clock = ManualClock()
+    answer = call(broker, describe_quorum, 2, topics=asked)
+    (found,) = answer.topics[0].partitions
+    (voter,) = found.current_voters
+    assert (found.leader_id, found.leader_epoch, found.high_watermark) == quorum[:3]
+    assert (voter.replica_id, voter.log_end_offset, voter.replica_directory_id) == (7, 90, b"\x07" * 16)
+    assert [node.node_id for node in answer.nodes] == [7]
 
 
 # -- DescribeCluster
@@ -185,7 +212,7 @@ def test_a_creation_is_answered_when_it_is_durable(tmp_path: Path) -> None:
     broker = open_broker(tmp_path, later)
     context: Any = FakeContext(7)
     request = m.CreateTopicsRequest(topics=[creatable("orders")], timeout_ms=1000)
-    assert create_topics.handle(broker, request, context) is context
+    assert handled(broker, create_topics, request, context) is context
     assert context.answers == []
     later.all()
     (answer,) = context.answers
@@ -199,7 +226,7 @@ def test_a_deletion_is_answered_when_it_is_durable(tmp_path: Path) -> None:
     later.all()
     context: Any = FakeContext(5)
     request = m.DeleteTopicsRequest(topic_names=["orders", "nope"], timeout_ms=1000)
-    assert delete_topics.handle(broker, request, context) is context
+    assert handled(broker, delete_topics, request, context) is context
     assert context.answers == [] and "orders" in broker.image.topics
     later.all()
     (answer,) = context.answers

@@ -1,9 +1,9 @@
 """What a running 4.3.1 broker answered, request by request, and what we answer to the same bytes.
 
-tests/golden/metadata/answers.jsonl.gz was recorded from one broker, in order: Metadata, CreateTopics,
-DeleteTopics, DescribeCluster, DescribeTopicPartitions, ApiVersions, FindCoordinator, InitProducerId; good,
-bad and odd requests. Compared field by field, but for ids that are drawn, the order of answers that Kafka
-shuffles, and what is named here.
+tests/golden/metadata/answers.jsonl.gz was recorded from one broker, in order: Metadata, CreateTopics, DeleteTopics,
+DescribeCluster, DescribeTopicPartitions, ApiVersions, FindCoordinator, InitProducerId; valid, invalid and unusual
+requests. Answers are compared field by field, except for random ids, the order of answers that Kafka shuffles, and the
+differences listed here.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from metadata_fakes import FakeContext, open_broker
-
 from pykafkad import handlers, messages
 from pykafkad.cluster import topic_names
+from pykafkad.cluster.features import NOT_SERVED
 from pykafkad.config_listeners import Endpoint
 from pykafkad.hot import wire
+from tests.unit.metadata_fakes import FakeContext, handled, open_broker
 
 ZERO = bytes(16)
 PORT = 21550  # of the broker that was recorded
@@ -28,10 +28,12 @@ SHUFFLED = {"Metadata": "topics", "CreateTopics": "topics", "DeleteTopics": "res
 
 class Replay:
     def __init__(self, directory: Path, monkeypatch: Any) -> None:
-        monkeypatch.setattr("metadata_fakes.ENDPOINT", Endpoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", PORT))
+        monkeypatch.setattr(
+            "tests.unit.metadata_fakes.ENDPOINT", Endpoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", PORT)
+        )
         self.broker = open_broker(directory, log_retention_hours="5", num_partitions="2")
-        # Done before the recording began, since Kafka first says that it is not ready yet.
-        self.broker.controller.auto_create(topic_names.CONSUMER_OFFSETS)
+        # Done before the recording began, since Kafka at first answers that it is not ready yet.
+        self.broker.controller.auto_create_all([topic_names.CONSUMER_OFFSETS])
         self.broker.controller.take_producer_id(lambda producer_id: None)
         self.our_id: dict[bytes, bytes] = {}
         self.differences: list[str] = []
@@ -43,7 +45,7 @@ class Replay:
         received = request.decode(bytes.fromhex(line["request"]), version)
         self.translate(received)
         context = FakeContext(version)
-        answer = handlers.APIS[request.api_key].load().handle(self.broker, received, context)
+        answer = handled(self.broker, handlers.APIS[request.api_key].load(), received, context)
         if answer is context:
             (answer,) = context.answers
         ours = response.decode(answer.encode(version), version)
@@ -74,13 +76,13 @@ def topics_with_ids(message: Any) -> list[Any]:
 
 
 def plain(api: str, message: Any) -> Any:
-    """The answer as plain data, without what is drawn or timed, and in one order."""
+    """The answer as plain data in a fixed order, without random values and times."""
     data = as_data(message)
     if api == "ApiVersions":
         data["api_keys"] = [row for row in data["api_keys"] if row["api_key"] in handlers.APIS]
         data["finalized_features_epoch"] = None
         for field in ("supported_features", "finalized_features"):
-            data[field].sort(key=str)
+            data[field] = sorted((row for row in data[field] if row["name"] not in NOT_SERVED), key=str)
     if api in SHUFFLED:
         data[SHUFFLED[api]].sort(key=lambda topic: (topic["name"] or "", str(topic.get("topic_id"))))
     return data

@@ -143,7 +143,7 @@ def test_an_expression_is_resolved_in_a_later_pass(desk: GroupDesk) -> None:
 
 def test_commits_are_checked_against_epochs(desk: GroupDesk) -> None:
     join(desk, "a", "orders")
-    good = {"member_id": "a", "generation_id_or_member_epoch": 2, "version": 9}
+    good: dict[str, Any] = {"member_id": "a", "generation_id_or_member_epoch": 2, "version": 9}
     assert desk.commit("g", (0, 5), **good) == [0]
     assert desk.commit("g", (0, 6), **{**good, "generation_id_or_member_epoch": 3}) == [
         errors.STALE_MEMBER_EPOCH

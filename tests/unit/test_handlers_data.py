@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from data_kit import NOW_MS, Desk, batch, fetch, produce, values_of
 
 from pykafkad import errors, messages
+from tests.storage_kit import lead
+from tests.unit.data_kit import NOW_MS, Connection, Desk, batch, fetch, produce, values_of
 
 P, F = 9, 12  # versions by name, flexible; ids from 13 on
 
@@ -35,34 +37,34 @@ def put(desk: Desk, *values: bytes, topic: str = "t", index: int = 0, **fields: 
 
 
 @pytest.mark.parametrize("version", range(3, 14))
-def test_every_version_of_produce_stores_and_says_where(desk: Desk, version: int):
+def test_every_version_of_produce_stores_and_says_where(desk: Desk, version: int) -> None:
     topic_id = desk.create("t")
     for base in (0, 2):
         answer = produced(desk.ask(produce("t", 0, batch(b"a", b"b"), topic_id=topic_id), version))
         assert (answer.error_code, answer.base_offset) == (0, base)
-    assert desk.storage.get("t", 0).high_watermark == 4
+    assert desk.storage.partitions["t", 0].high_watermark == 4
 
 
-def test_versions_0_to_2_of_produce_are_listed_but_end_the_connection(desk: Desk):
+def test_versions_0_to_2_of_produce_are_listed_but_end_the_connection(desk: Desk) -> None:
     frame = bytearray(b"\0\0\0\x1a" + b"\0\0" + b"\0\2" + b"\0\0\0\1" + b"\0\1c" + bytes(15))
     assert desk.dispatcher.on_frame(desk.connection, frame, 4, len(frame)) is None
-    assert "Produce version 2" in desk.connection.closed
+    assert "Produce version 2" in str(desk.connection.closed)
 
 
-def test_nothing_is_acknowledged_or_readable_before_the_end_of_the_pass(desk: Desk):
+def test_nothing_is_acknowledged_or_readable_before_the_end_of_the_pass(desk: Desk) -> None:
     desk.create("t")
     given = desk.send(produce("t", 0, batch(b"a")), P)
     assert values_of(fetched(desk.answer_of(desk.send(fetch("t", {}), F), "FetchRequest", F))) == []
-    assert os.path.getsize(f"{desk.storage.get('t', 0).directory}/{0:020d}.log") == 0
+    assert os.path.getsize(f"{desk.storage.partitions['t', 0].directory}/{0:020d}.log") == 0
     desk.end_pass()
     assert produced(desk.answer_of(given, "ProduceRequest", P)).base_offset == 0
     assert values_of(fetched(desk.ask(fetch("t", {}), F))) == [b"a"]
 
 
-def test_a_write_that_fails_changes_the_answers_that_depend_on_it(desk: Desk, monkeypatch: Any):
+def test_a_write_that_fails_changes_the_answers_that_depend_on_it(desk: Desk, monkeypatch: Any) -> None:
     desk.create("t")
     given = [desk.send(produce("t", 0, batch(b"a")), P) for _ in range(2)]
-    partition = desk.storage.get("t", 0)
+    partition = desk.storage.partitions["t", 0]
 
     class Full:
         def __getattr__(self, name: str) -> Any:
@@ -72,7 +74,7 @@ def test_a_write_that_fails_changes_the_answers_that_depend_on_it(desk: Desk, mo
             raise OSError(28, "No space left on device")
 
     active = partition.active
-    partition.active = Full()
+    partition.active = Full()  # type: ignore[assignment]
     desk.storage.on_all_failed = lambda: None
     desk.end_pass()
     for each in given:
@@ -81,13 +83,13 @@ def test_a_write_that_fails_changes_the_answers_that_depend_on_it(desk: Desk, mo
     assert put(desk, b"b").error_code == errors.KAFKA_STORAGE_ERROR
 
 
-def test_acks_0_is_not_answered_and_a_failure_ends_the_connection(desk: Desk):
+def test_acks_0_is_not_answered_and_a_failure_ends_the_connection(desk: Desk) -> None:
     desk.create("t")
     assert desk.send(produce("t", 0, batch(b"a"), acks=0), P) is None
     desk.end_pass()
-    assert desk.connection.closed is None and desk.storage.get("t", 0).high_watermark == 1
+    assert desk.connection.closed is None and desk.storage.partitions["t", 0].high_watermark == 1
     assert desk.send(produce("missing", 0, batch(b"a"), acks=0), P) is None
-    assert "UNKNOWN_TOPIC_OR_PARTITION" in desk.connection.closed
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in str(desk.connection.closed)
 
 
 @pytest.mark.parametrize(
@@ -104,14 +106,14 @@ def test_acks_0_is_not_answered_and_a_failure_ends_the_connection(desk: Desk):
         (produce("t", 0, batch(b"a", timestamp=NOW_MS + 3_700_000)), errors.INVALID_TIMESTAMP),
     ],
 )
-def test_a_bad_produce_is_refused_and_stores_nothing(desk: Desk, request_: Any, code: int):
+def test_a_bad_produce_is_refused_and_stores_nothing(desk: Desk, request_: Any, code: int) -> None:
     desk.create("t")
     answer = produced(desk.ask(request_, P))
     assert (answer.error_code, answer.base_offset) == (code, -1)
-    assert desk.storage.get("t", 0).log_end_offset == 0
+    assert desk.storage.partitions["t", 0].log_end_offset == 0
 
 
-def test_broken_framing_of_one_partition_refuses_them_all(desk: Desk):
+def test_broken_framing_of_one_partition_refuses_them_all(desk: Desk) -> None:
     desk.create("t", 2)
     request = produce("t", 0, batch(b"a"))
     broken = bytearray(batch(b"b"))
@@ -121,41 +123,56 @@ def test_broken_framing_of_one_partition_refuses_them_all(desk: Desk):
     )
     answers = desk.ask(request, P).responses[0].partition_responses
     assert [answer.error_code for answer in answers] == [errors.CORRUPT_MESSAGE] * 2
-    assert desk.storage.get("t", 0).log_end_offset == 0
+    assert desk.storage.partitions["t", 0].log_end_offset == 0
 
 
-def test_an_unknown_topic_id(desk: Desk):
+def test_an_unknown_topic_id(desk: Desk) -> None:
     desk.create("t")
     assert produced(desk.ask(produce("", 0, batch(b"a"), topic_id=b"x" * 16), 13)).error_code == 100
 
 
-def test_too_few_replicas_for_acks_all_only(desk: Desk):
+def test_too_few_replicas_in_sync_for_acks_all_only(desk: Desk) -> None:
     desk.create("t", min_insync_replicas="2")
+    desk.replicas.table["t", 0].become_leader(1, (1, 2), (1,))
     assert produced(desk.ask(produce("t", 0, batch(b"a"), -1), P)).error_code == errors.NOT_ENOUGH_REPLICAS
     assert produced(desk.ask(produce("t", 0, batch(b"a"), 1), P)).error_code == 0
 
 
-def test_internal_topics_are_for_the_admin_client(desk: Desk):
+def test_no_more_need_be_in_sync_than_there_are_replicas(desk: Desk) -> None:
+    """As a 4.3.1 broker was seen to do (KAFKA-15583)."""
+    desk.create("t", min_insync_replicas="2")
+    assert produced(desk.ask(produce("t", 0, batch(b"a"), -1), P)).error_code == 0
+
+
+def test_a_replica_that_does_not_lead_takes_no_produce(desk: Desk) -> None:
+    desk.create("t")
+    desk.replicas.table["t", 0].become_follower(1, 2)
+    for acks in (-1, 1):
+        refused = produced(desk.ask(produce("t", 0, batch(b"a"), acks), P))
+        assert (refused.error_code, refused.log_start_offset) == (errors.NOT_LEADER_OR_FOLLOWER, -1)
+
+
+def test_internal_topics_are_for_the_admin_client(desk: Desk) -> None:
     desk.create("__consumer_offsets")
     request = produce("__consumer_offsets", 0, batch(b"a"))
     assert produced(desk.ask(request, P)).error_code == errors.INVALID_TOPIC_EXCEPTION
 
 
-def test_an_idempotent_duplicate_answers_the_first_offset(desk: Desk):
+def test_an_idempotent_duplicate_answers_the_first_offset(desk: Desk) -> None:
     desk.create("t")
-    fields = {"producer_id": 7, "producer_epoch": 0}
+    fields: dict[str, Any] = {"producer_id": 7, "producer_epoch": 0}
     assert put(desk, b"a", **fields, base_sequence=0).base_offset == 0
     assert put(desk, b"b", **fields, base_sequence=1).base_offset == 1
     assert put(desk, b"a", **fields, base_sequence=0).base_offset == 0
     assert put(desk, b"d", **fields, base_sequence=3).error_code == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
-    assert desk.storage.get("t", 0).high_watermark == 2
+    assert desk.storage.partitions["t", 0].high_watermark == 2
 
 
 # -- fetch
 
 
 @pytest.mark.parametrize("version", range(4, 19))
-def test_every_version_of_fetch_reads(desk: Desk, version: int):
+def test_every_version_of_fetch_reads(desk: Desk, version: int) -> None:
     topic_id = desk.create("t")
     put(desk, b"a", b"b")
     put(desk, b"c")
@@ -163,7 +180,7 @@ def test_every_version_of_fetch_reads(desk: Desk, version: int):
     assert (answer.error_code, answer.high_watermark, values_of(answer)) == (0, 3, [b"c"])
 
 
-def test_a_fetch_waits_for_data_and_for_no_longer_than_asked(desk: Desk):
+def test_a_fetch_waits_for_data_and_for_no_longer_than_asked(desk: Desk) -> None:
     desk.create("t")
     given = desk.send(fetch("t", {}, max_wait_ms=500), F)
     desk.end_pass()
@@ -178,7 +195,7 @@ def test_a_fetch_waits_for_data_and_for_no_longer_than_asked(desk: Desk):
     assert values_of(fetched(desk.answer_of(given, "FetchRequest", F))) == []
 
 
-def test_a_fetch_waits_until_there_are_min_bytes(desk: Desk):
+def test_a_fetch_waits_until_there_are_min_bytes(desk: Desk) -> None:
     desk.create("t")
     size = len(batch(b"a"))
     given = desk.send(fetch("t", {}, max_wait_ms=500, min_bytes=2 * size), F)
@@ -188,15 +205,38 @@ def test_a_fetch_waits_until_there_are_min_bytes(desk: Desk):
     assert values_of(fetched(desk.answer_of(given, "FetchRequest", F))) == [b"a", b"b"]
 
 
-def test_a_closed_connection_leaves_no_waiting_fetch(desk: Desk):
+def test_a_closed_connection_leaves_no_waiting_fetch(desk: Desk) -> None:
     desk.create("t")
     desk.send(fetch("t", {}, max_wait_ms=500), F)
     assert desk.waiting.count == 1
     desk.forget_waiters(desk.connection)
-    assert desk.waiting.count == 0 and desk.storage.get("t", 0).waiters == []
+    assert desk.waiting.count == 0 and desk.replicas.table["t", 0].waiters == {}
 
 
-def test_a_deleted_topic_ends_the_wait(desk: Desk):
+def test_a_waiting_fetch_that_fails_closes_its_connection_and_the_others_are_answered(
+    desk: Desk, capfd: Any
+) -> None:
+    desk.create("t")
+    ours, theirs = desk.connection, Connection()
+    desk.send(fetch("t", {}, max_wait_ms=500), F)
+    desk.connection = theirs
+    given = desk.send(fetch("t", {}, max_wait_ms=500), F)
+    failures = [KeyError("a mistake")]
+    for waiter in list(desk.replicas.table["t", 0].waiters):
+        waiter.attempt = partial(failing_once, waiter.attempt, failures)
+    put(desk, b"a")
+    assert values_of(fetched(desk.answer_of(given, "FetchRequest", F))) == [b"a"]
+    assert ours.closed and not theirs.closed and desk.waiting.count == 0
+    assert "a waiting request failed; its connection is closed" in capfd.readouterr().err
+
+
+def failing_once(attempt: Any, failures: Any, expired: Any, moved: Any) -> Any:
+    if failures:
+        raise failures.pop()
+    return attempt(expired, moved)
+
+
+def test_a_deleted_topic_ends_the_wait(desk: Desk) -> None:
     desk.create("t")
     given = desk.send(fetch("t", {}, max_wait_ms=500), F)
     del desk.image.topics["t"]
@@ -216,7 +256,7 @@ def test_a_deleted_topic_ends_the_wait(desk: Desk):
         ({"fetch_offset": 3}, 0),
     ],
 )
-def test_errors_of_fetch(desk: Desk, asked: dict[str, Any], code: int):
+def test_errors_of_fetch(desk: Desk, asked: dict[str, Any], code: int) -> None:
     desk.create("t")
     put(desk, b"a", b"b", b"c")
     answer = fetched(desk.ask(fetch("t", asked, max_wait_ms=0), F))
@@ -224,24 +264,24 @@ def test_errors_of_fetch(desk: Desk, asked: dict[str, Any], code: int):
     assert code == 0 or answer.high_watermark == -1
 
 
-def test_an_older_leader_epoch_is_fenced(desk: Desk):
+def test_an_older_leader_epoch_is_fenced(desk: Desk) -> None:
     desk.create("t")
-    desk.storage.get("t", 0).become_leader(2)
+    lead(desk.storage.partitions["t", 0], 2)
     answer = fetched(desk.ask(fetch("t", {"current_leader_epoch": 1}), F))
     assert answer.error_code == errors.FENCED_LEADER_EPOCH
 
 
-def test_a_history_that_parts_is_told(desk: Desk):
+def test_a_history_that_parts_is_told(desk: Desk) -> None:
     desk.create("t")
     put(desk, b"a")
-    desk.storage.get("t", 0).become_leader(3)
+    lead(desk.storage.partitions["t", 0], 3)
     put(desk, b"b")
     answer = fetched(desk.ask(fetch("t", {"fetch_offset": 2, "last_fetched_epoch": 2}), F))
     assert (answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset) == (0, 1)
     assert values_of(answer) == []
 
 
-def test_the_first_batch_comes_whole_and_the_answer_keeps_to_its_limit(desk: Desk):
+def test_the_first_batch_comes_whole_and_the_answer_keeps_to_its_limit(desk: Desk) -> None:
     desk.create("t", 2)
     for index in (0, 1):
         put(desk, b"x" * 500, index=index)
@@ -255,7 +295,7 @@ def test_the_first_batch_comes_whole_and_the_answer_keeps_to_its_limit(desk: Des
     assert sizes[0] == 2 * size and size <= sizes[1] <= size + 5
 
 
-def test_the_brokers_fetch_max_bytes_bounds_every_answer(tmp_path: Path):
+def test_the_brokers_fetch_max_bytes_bounds_every_answer(tmp_path: Path) -> None:
     desk = Desk(tmp_path, fetch_max_bytes="1024")
     desk.create("t")
     for _ in range(5):
@@ -264,7 +304,7 @@ def test_the_brokers_fetch_max_bytes_bounds_every_answer(tmp_path: Path):
     assert len(answer.records) <= 1024
 
 
-def test_a_session_tells_only_news(desk: Desk):
+def test_a_session_tells_only_news(desk: Desk) -> None:
     desk.create("t", 3)
     first = desk.ask(fetch("t", {}, {"partition": 1}, {"partition": 2}, session_epoch=0), F)
     assert first.session_id != 0 and len(first.responses[0].partitions) == 3
@@ -287,7 +327,7 @@ def list_offsets(desk: Desk, timestamp: int, version: int = 7, index: int = 0, *
     return desk.ask(Request(replica_id=-1, topics=topics, **fields), version).topics[0].partitions[0]
 
 
-def test_offsets_by_time_and_by_name(desk: Desk):
+def test_offsets_by_time_and_by_name(desk: Desk) -> None:
     desk.create("t")
     for second in (1, 3, 2):
         put(desk, b"a", timestamp=NOW_MS + second)
@@ -302,16 +342,16 @@ def test_offsets_by_time_and_by_name(desk: Desk):
     assert list_offsets(desk, -5, 9).offset == -1
 
 
-def test_offsets_that_cannot_be_asked_for(desk: Desk):
+def test_offsets_that_cannot_be_asked_for(desk: Desk) -> None:
     desk.create("t")
     assert list_offsets(desk, -3, 6).error_code == errors.UNSUPPORTED_VERSION
     assert list_offsets(desk, -1, index=9).error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def test_where_an_epoch_ended(desk: Desk):
+def test_where_an_epoch_ended(desk: Desk) -> None:
     desk.create("t")
     put(desk, b"a")
-    desk.storage.get("t", 0).become_leader(4)
+    lead(desk.storage.partitions["t", 0], 4)
     put(desk, b"b")
     Request = messages.OffsetForLeaderEpochRequest
     answers = []
@@ -336,12 +376,12 @@ def test_where_an_epoch_ended(desk: Desk):
         (b"\0\1\0\4\0\0\0\1\xff\xff\0", "malformed"),
     ],
 )
-def test_what_cannot_be_read_ends_its_connection(desk: Desk, frame: bytes, said: str):
+def test_what_cannot_be_read_ends_its_connection(desk: Desk, frame: bytes, said: str) -> None:
     assert desk.dispatcher.on_frame(desk.connection, bytearray(frame), 0, len(frame)) is None
     assert desk.connection.closed is not None
 
 
-def test_an_unsupported_version_of_api_versions_is_answered_as_version_0(desk: Desk):
+def test_an_unsupported_version_of_api_versions_is_answered_as_version_0(desk: Desk) -> None:
     frame = bytearray(b"\0\x12\0\x63\0\0\0\7\0\1c\0\0")
     answer = desk.dispatcher.on_frame(desk.connection, frame, 0, len(frame))
     decoded = messages.ApiVersionsResponse.decode(answer, 0, 8)

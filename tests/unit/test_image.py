@@ -1,4 +1,4 @@
-"""The image: what each record means, and what cannot be."""
+"""The image: the effect of each record, and records that cannot be applied."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def test_a_topic_has_its_partitions_and_configs() -> None:
 
 
 def test_a_removed_topic_leaves_nothing_behind() -> None:
-    image = image_with(
-        topic("a.b"), config(2, "a.b", "retention.ms", "5"), m.RemoveTopicRecord(topic_id=TOPIC_ID)
-    )
-    assert not image.topics and not image.topics_by_id and not image.colliding
+    image = image_with(topic("a.b"), config(2, "a.b", "retention.ms", "5"))
+    image.take_delta()
+    image.apply(m.RemoveTopicRecord(topic_id=TOPIC_ID))
+    assert not image.topics and not image.topics_by_id
     assert (2, "a.b") not in image.configs
-    assert [gone.name for gone in image.removed] == ["a.b"]
+    assert [gone.name for gone in image.take_delta().deleted.values()] == ["a.b"]
     image.apply(topic("a.b"))
     assert image.topics["a.b"].configs == {}
 
@@ -118,12 +118,6 @@ def test_a_quota_is_set_and_removed() -> None:
     assert image.client_quotas == {}
 
 
-def test_names_that_differ_in_dots_collide() -> None:
-    image = image_with(topic("a.b"))
-    assert image.collides_with("a_b") == "a.b"
-    assert image.collides_with("a-b") is None
-
-
 @pytest.mark.parametrize(
     ("record", "why"),
     [
@@ -152,3 +146,32 @@ def test_every_record_type_has_a_meaning() -> None:
     from pykafkad.cluster.metadata_records import NAMES
 
     assert set(Image()._apply) == set(NAMES)
+
+
+def test_configs_that_a_snapshot_holds_on_to_are_copied_once() -> None:
+    image = image_with(config(4, "", "a", "0"))
+    for number in (1, 2):  # as many snapshots
+        held = image.configs[4, ""]
+        was = dict(held)
+        image.before = {}
+        image.apply(config(4, "", "a", f"{number}"))
+        copied = image.configs[4, ""]
+        image.apply(config(4, "", f"b{number}", "x"))
+        assert image.configs[4, ""] is copied is not held
+        assert held == was and copied[f"b{number}"] == "x"
+        image.before = None
+
+
+def test_eligibility_is_found_anew_only_where_there_is_any() -> None:
+    image = image_with(topic(), partition(0), partition(1))
+    partitions = image.topics["orders"].partitions
+    image.topics["orders"].cache["kept"] = True
+    image.before = {}
+    image.apply(m.ClearElrRecord(topic_name=""))
+    assert (
+        image.topics["orders"].partitions is partitions and image.topics["orders"].cache and not image.before
+    )
+    partitions[1].eligible_leader_replicas = [1]
+    image.apply(m.ClearElrRecord(topic_name=""))
+    assert [each.eligible_leader_replicas for each in image.topics["orders"].partitions] == [[], []]
+    assert image.before[TOPIC_ID] is partitions and partitions[1].eligible_leader_replicas == [1]

@@ -1,7 +1,8 @@
-"""The start of many logs: by threads where there is much to walk, with the same outcome as without, and with an end."""
+"""The start with many logs: by threads if there is much to walk, with the same result as without, and interruptible."""
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Callable
@@ -10,14 +11,27 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_kit import NOW_MS, TOPIC_ID, broker_config, idempotent, read_all, topic_config, values
 
 from pykafkad import logs
 from pykafkad.clock import ManualClock
 from pykafkad.hot import records
-from pykafkad.storage import checkpoints, loading, recovery
-from pykafkad.storage.manager import LogManager, submit_inline
-from pykafkad.storage.partition import Partition
+from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.log.log import Log
+from pykafkad.storage.manager import LogManager, StorageOffline
+from pykafkad.storage.recovery import loading, recovery
+from pykafkad.workers import submit_inline
+from tests.storage_kit import (
+    NOW_MS,
+    TOPIC_ID,
+    broker_config,
+    idempotent,
+    lead,
+    log_manager,
+    read_all,
+    state,
+    topic_config,
+    values,
+)
 
 COUNT = 20
 PARTITIONS = 6
@@ -26,7 +40,7 @@ EVERY = {("orders", index): TOPIC_ID for index in range(PARTITIONS)}
 
 
 def in_threads(work: Callable[[], Any], done: Callable[[Any], None]) -> None:
-    """A submit that is not the inline one: the manager may use threads."""
+    """A submit other than the inline one, so that the manager uses threads."""
     submit_inline(work, done)
 
 
@@ -44,16 +58,16 @@ def submit(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> A
 
 
 def opened(*paths: Path, submit: Any = None, **overrides: Any) -> LogManager:
-    manager = LogManager(broker_config(*paths, **overrides), ManualClock(NOW_MS), submit)
+    manager = log_manager(broker_config(*paths, **overrides), ManualClock(NOW_MS), submit)
     assert manager.open_all(EVERY, lambda topic: topic_config(segment_bytes=300)) == []
     return manager
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A directory of partitions with 20 batches each, as a kill leaves it."""
+    """A directory of partitions with 20 batches each, as a killed broker leaves it."""
     path = tmp_path / "data"
-    manager = LogManager(broker_config(path), ManualClock(NOW_MS))
+    manager = log_manager(broker_config(path), ManualClock(NOW_MS))
     manager.open_all({}, lambda topic: topic_config())
     for index in range(PARTITIONS):
         partition = manager.create("orders", index, TOPIC_ID, topic_config(segment_bytes=300), 0)
@@ -65,15 +79,15 @@ def home(tmp_path: Path) -> Path:
 
 
 def flip(path: Path, number: int) -> None:
-    """A bit of the value of that batch."""
+    """Flip a bit in the value of that batch."""
     position = records.scan(path.read_bytes())[number].position
     with open(path, "r+b") as file:
         file.seek(position + 70)
         file.write(b"\xff")
 
 
-def whole(partition: Partition, count: int = COUNT) -> None:
-    partition.become_leader(1)
+def whole(partition: Log, count: int = COUNT) -> None:
+    lead(partition, 1)
     expected = [b"%d-%02d" % (partition.index, each) for each in range(count)]
     assert values(read_all(partition)) == expected
     assert [entry.last_sequence for entry in partition.producers] == [count - 1]
@@ -107,14 +121,20 @@ def test_recovery_points_are_lowered_for_all_that_must_be_walked_again(home: Pat
 
 
 def test_a_directory_that_cannot_be_read_is_offline_and_the_others_are_there(
-    home: Path, submit: Any, tmp_path: Path
+    home: Path, submit: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = tmp_path / "other"
-    LogManager(broker_config(home, other), ManualClock(NOW_MS)).close(clean=False)
+    log_manager(broker_config(home, other), ManualClock(NOW_MS)).close(clean=False)
     for index in (3, 4, 5):
         shutil.move(home / f"orders-{index}", other)
-    (other / "orders-4" / LOG).unlink()
-    (other / "orders-4" / LOG).mkdir()
+    load = recovery.load
+
+    def broken(partition: Log, hints: recovery.Hints) -> None:
+        if partition.index == 4:
+            raise OSError(errno.EIO, "Input/output error")
+        load(partition, hints)
+
+    monkeypatch.setattr(recovery, "load", broken)
     manager = opened(home, other, submit=submit)
     assert [directory.is_online for directory in manager.directories] == [True, False]
     assert sorted(partition.index for partition in manager) == [0, 1, 2]
@@ -167,7 +187,7 @@ def test_a_start_that_is_given_up_leaves_no_thread_at_work(
 ) -> None:
     ended: list[str] = []
 
-    def endless(partition: Partition, hints: recovery.Hints) -> None:
+    def endless(partition: Log, hints: recovery.Hints) -> None:
         try:
             while True:
                 hints.walked(1)
@@ -180,7 +200,7 @@ def test_a_start_that_is_given_up_leaves_no_thread_at_work(
     monkeypatch.setattr(loading, "LARGE_BYTES", 1)
     monkeypatch.setattr(recovery, "load", endless)
     monkeypatch.setattr(loading.Recovery, "_take_results", interrupted)
-    manager = LogManager(broker_config(home), ManualClock(NOW_MS), in_threads)
+    manager = log_manager(broker_config(home), ManualClock(NOW_MS), in_threads)
     with pytest.raises(KeyboardInterrupt):
         manager.open_all(EVERY, lambda topic: topic_config())
     assert len(ended) <= 2, "those that were begun, and no other"
@@ -188,14 +208,28 @@ def test_a_start_that_is_given_up_leaves_no_thread_at_work(
     assert not (home / ".kafka_cleanshutdown").exists()
 
 
-def test_what_is_wrong_in_a_thread_is_not_swallowed(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(partition: Partition, hints: recovery.Hints) -> None:
-        raise AssertionError("our mistake")
+@pytest.mark.parametrize("submit", [None, in_threads], ids=["inline", "threads"])
+def test_a_mistake_of_ours_costs_one_partition(
+    home: Path, submit: Any, lines: StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is logged, the partition is neither served nor created anew, and the others are served."""
+    load = recovery.load
+
+    def broken(partition: Log, hints: recovery.Hints) -> None:
+        if partition.index == 1:
+            raise AssertionError("our mistake")
+        load(partition, hints)
 
     monkeypatch.setattr(loading, "LARGE_BYTES", 1)
     monkeypatch.setattr(recovery, "load", broken)
-    with pytest.raises(AssertionError, match="our mistake"):
-        opened(home, submit=in_threads)
+    manager = opened(home, submit=submit)
+    assert sorted(partition.index for partition in manager) == [0, 2, 3, 4, 5]
+    assert "ERROR [recovery] " in lines.getvalue() and "our mistake" in lines.getvalue()
+    before = state(home / "orders-1")
+    with pytest.raises(StorageOffline, match="could not be loaded"):
+        manager.create("orders", 1, TOPIC_ID, topic_config(), 1)
+    assert state(home / "orders-1") == before
+    assert all(directory.is_online for directory in manager.directories)
 
 
 def test_bytes_to_walk_are_those_from_the_recovery_points_segment_on(home: Path) -> None:

@@ -1,4 +1,4 @@
-"""The log cleaner on a manual clock: what is cleaned when, what is left, and who may come in between."""
+"""The log cleaner on a manual clock: what is cleaned when, what remains, and what may happen in between."""
 
 from __future__ import annotations
 
@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cleaner_kit import DAY_MS, Home, contents, fill, mark, names, put
-from storage_kit import NOW_MS, idempotent, marker, read_all
 
 from pykafkad.hot import records
-from pykafkad.storage import cleaning, snapshots, transaction_index
-from pykafkad.storage.partition import Partition
+from pykafkad.slices import finish
+from pykafkad.storage.cleaning import cleaning
+from pykafkad.storage.log import snapshots, transaction_index
+from pykafkad.storage.log.log import Log
+from tests.cleaner_kit import DAY_MS, Home, contents, fill, mark, names, put
+from tests.storage_kit import NOW_MS, idempotent, marker, read_all
 
 
 @pytest.fixture
@@ -21,15 +23,15 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "a")
 
 
-def keys_and_offsets(partition: Partition) -> list[tuple[int, str | None]]:
+def keys_and_offsets(partition: Log) -> list[tuple[int, str | None]]:
     return [(offset, key) for offset, key, _ in contents(partition)]
 
 
-# -- what is left
+# -- what remains
 
 
 def test_the_newest_record_of_each_key_is_left_where_it_was(home: Home) -> None:
-    """The worked example: keys over offsets 13 to 28 leave exactly the newest of each."""
+    """For example, of keys at offsets 13 to 28 exactly the newest record of each is left."""
     partition = home.create()
     fill(partition, [(f"old{number}", "x") for number in range(13)])
     keys = ["k1", "k2", "k1", "k3", "k2", "k4", "k5", "k5", "k2", "k6", "k1", "k3", "k7", "k2", "k6", "k8"]
@@ -86,14 +88,14 @@ def test_questions_by_time_find_what_is_left(home: Home) -> None:
     home.clean()
     left = [record.offset for record in read_all(partition)]
     assert left == [36, 37, 38, 39]
-    assert partition.offset_for_timestamp(NOW_MS) == (36, NOW_MS + 360, 0)
-    assert partition.offset_for_timestamp(NOW_MS + 375) == (38, NOW_MS + 380, 0)
-    assert partition.offset_for_timestamp(NOW_MS + 391) is None
-    assert partition.max_timestamp_offset() == (39, NOW_MS + 390, 0)
+    assert finish(partition.offset_for_timestamp(NOW_MS)) == (36, NOW_MS + 360, 0)
+    assert finish(partition.offset_for_timestamp(NOW_MS + 375)) == (38, NOW_MS + 380, 0)
+    assert finish(partition.offset_for_timestamp(NOW_MS + 391)) is None
+    assert finish(partition.max_timestamp_offset()) == (39, NOW_MS + 390, 0)
     home.restart()
     partition = home.manager.partitions["orders", 0]
-    assert partition.offset_for_timestamp(NOW_MS + 375) == (38, NOW_MS + 380, 0)
-    assert partition.max_timestamp_offset() == (39, NOW_MS + 390, 0)
+    assert finish(partition.offset_for_timestamp(NOW_MS + 375)) == (38, NOW_MS + 380, 0)
+    assert finish(partition.max_timestamp_offset()) == (39, NOW_MS + 390, 0)
 
 
 def test_a_tombstone_stays_until_its_horizon_and_then_goes(home: Home) -> None:
@@ -120,7 +122,7 @@ def test_timestamps_survive_a_new_horizon(home: Home) -> None:
     fill(partition, [("c", "1")])
     home.clean()
     assert [record.timestamp for record in read_all(partition)] == [NOW_MS - 5, NOW_MS - 5, NOW_MS]
-    assert partition.max_timestamp_offset() == (2, NOW_MS, 0)
+    assert finish(partition.max_timestamp_offset()) == (2, NOW_MS, 0)
 
 
 def test_records_without_key_go(home: Home, said: io.StringIO) -> None:
@@ -134,7 +136,7 @@ def test_records_without_key_go(home: Home, said: io.StringIO) -> None:
 
 
 def test_the_last_batch_of_a_cleaning_stays_if_empty(home: Home) -> None:
-    """It says how far the log goes, when nothing follows."""
+    """If nothing follows it shows up to which offset the log goes."""
     partition = home.create(cleanup_policy=["delete"])
     fill(partition, [("a", "1"), (None, "1"), (None, "2")])
     configure(home, partition, cleanup_policy=["compact"])
@@ -142,7 +144,7 @@ def test_the_last_batch_of_a_cleaning_stays_if_empty(home: Home) -> None:
     assert [(batch.base_offset, batch.count) for batch in batches(partition)] == [(0, 1), (2, 0)]
 
 
-def batches(partition: Partition) -> list[records.Batch]:
+def batches(partition: Log) -> list[records.Batch]:
     found = []
     for segment in partition.segments:
         found += records.scan(segment.bytes_at(0, segment.size))
@@ -165,7 +167,7 @@ def test_compressed_batches_stay_compressed(home: Home, codec: str) -> None:
 
 
 def test_the_last_batch_of_a_producer_stays_as_long_as_it_is_known(home: Home) -> None:
-    """Else its next batch after a restart that lost the snapshots would be out of order."""
+    """Otherwise the producer's next batch would be out of order after a restart without snapshots."""
     partition = home.create()
     partition.append(idempotent(0, b"1"), NOW_MS)
     partition.append(idempotent(1, b"2"), NOW_MS)
@@ -215,7 +217,7 @@ def test_records_of_aborted_transactions_go_and_supersede_nothing(home: Home) ->
 
 
 def test_the_transaction_index_lists_only_what_still_has_data(home: Home) -> None:
-    """Entries without their marker would make readers drop committed records."""
+    """With entries whose markers are gone, readers would drop committed records."""
     partition = home.create()
     partition.append(transactional(0, b"a"), NOW_MS, verified=True)
     mark(partition, marker(7, 0, commit=False))
@@ -228,7 +230,7 @@ def test_the_transaction_index_lists_only_what_still_has_data(home: Home) -> Non
     home.manager.expire_producers()
     fill(partition, [("x", "1" * 500)])
     home.clean()
-    # It went in this cleaning; the index follows when the next one finds nothing of it.
+    # It was removed by this cleaning; the index follows when the next cleaning finds nothing of the transaction.
     assert list(transaction_index.read(partition.directory, 0)) == [(7, 0, 1, 2)]
     fill(partition, [("w", "1" * 2000)])
     home.clean()
@@ -302,7 +304,7 @@ def test_the_greatest_lag_counts_more_than_the_ratio(home: Home) -> None:
 
 
 def test_an_open_segment_is_rolled_by_the_greatest_lag_like_by_its_age(home: Home) -> None:
-    """Kafka rolls at the least of segment.ms and max.compaction.lag.ms, or the lag could not hold."""
+    """Kafka rolls at the lesser of segment.ms and max.compaction.lag.ms, since otherwise the lag could not be kept."""
     partition = home.create(max_compaction_lag_ms=DAY_MS, segment_ms=7 * DAY_MS)
     put(partition, ("a", "1"))
     put(partition, ("a", "2"), timestamp=NOW_MS + DAY_MS + 1)
@@ -362,7 +364,7 @@ def test_the_dirtiest_log_comes_first_and_each_has_one_thread(tmp_path: Path) ->
 
 
 def test_a_full_key_map_cleans_as_far_as_it_reaches(tmp_path: Path) -> None:
-    """The rest is done at once, from there on: memory is bounded, not the log."""
+    """The next cleaning begins there at once: the memory is bounded, not the log."""
     home = Home(tmp_path / "a", log_cleaner_dedupe_buffer_size=24 * 10, log_cleaner_io_buffer_load_factor=0.5)
     partition = home.create(min_cleanable_dirty_ratio=0.01)
     fill(partition, [(f"k{number % 9}", str(number)) for number in range(40)])
@@ -375,7 +377,7 @@ def test_a_full_key_map_cleans_as_far_as_it_reaches(tmp_path: Path) -> None:
 
 
 def test_many_logs_are_measured_in_turns(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pykafkad.storage.cleaner.WORK_A_TURN", 30)
+    monkeypatch.setattr("pykafkad.storage.cleaning.cleaner.WORK_A_TURN", 30)
     partitions = [home.create(f"t{number}") for number in range(10)]
     for partition in partitions:
         fill(partition, [("a", "1"), ("a", "2")])
@@ -390,7 +392,7 @@ def test_many_logs_are_measured_in_turns(home: Home, monkeypatch: pytest.MonkeyP
 # -- configs
 
 
-def configure(home: Home, partition: Partition, **overrides: Any) -> None:
+def configure(home: Home, partition: Log, **overrides: Any) -> None:
     changed = {key.replace("_", "."): value for key, value in overrides.items()}
     home.configs[partition.topic] = home.configs[partition.topic] | changed
     home.manager.configure(partition.topic, 1, home.configs[partition.topic])

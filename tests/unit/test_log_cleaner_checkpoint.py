@@ -1,4 +1,6 @@
-"""cleaner-offset-checkpoint: where the next cleaning of a log begins, after restarts and when it cannot be true."""
+"""cleaner-offset-checkpoint: where the next cleaning of a log begins, after a restart and if the checkpoint is
+impossible.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +8,10 @@ import io
 from pathlib import Path
 
 import pytest
-from cleaner_kit import Home, contents, fill
 
-from pykafkad.storage import checkpoints, files
+from pykafkad.storage import files
+from pykafkad.storage.checkpoints import checkpoints
+from tests.cleaner_kit import Home, contents, fill
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""What may come in between a cleaning: deletion, moves, errors, crashes at any step of a swap, the end of the broker."""
+"""What may interrupt a cleaning: deletion, moves, errors, crashes at any step of a swap, the end of the broker."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cleaner_kit import COMPACTED, DAY_MS, Home, contents, fill, mark, names, put
-from storage_kit import NOW_MS, marker, open_partition, read_all
 
 from pykafkad.hot import records
-from pykafkad.storage import checkpoints, files
-from pykafkad.storage.partition import Partition
+from pykafkad.storage import files
+from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.log.log import Log
+from tests.cleaner_kit import COMPACTED, DAY_MS, Home, contents, fill, mark, names, put
+from tests.storage_kit import NOW_MS, lead, marker, open_partition, read_all
 
 
 @pytest.fixture
@@ -24,8 +25,8 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path / "a")
 
 
-def begin(home: Home, partition: Partition) -> None:
-    """A cleaning is under way, with its first step still to come from the thread."""
+def begin(home: Home, partition: Log) -> None:
+    """Begin a cleaning whose first step the thread has not done yet."""
     fill(partition, [("a", "1"), ("b", "1"), ("a", "2")])
     home.timers.advance(15_000)
     assert home.cleaner.is_busy(partition)
@@ -38,7 +39,7 @@ def leftovers(home: Home) -> list[str]:
 EVERY_STEP = pytest.mark.parametrize("steps", [0, 1])
 
 
-# -- others come first
+# -- interruptions
 
 
 @EVERY_STEP
@@ -193,8 +194,8 @@ def test_a_stop_does_not_wait_for_a_cleaning(home: Home, steps: int) -> None:
 # -- errors
 
 
-def damage(partition: Partition, position: int = 65) -> None:
-    """A bit of a closed segment's first record is not what it was."""
+def damage(partition: Log, position: int = 65) -> None:
+    """Flip a bit of the first record of a closed segment."""
     path = partition.segments[0].path
     data = bytearray(Path(path).read_bytes())
     data[position] ^= 1
@@ -280,7 +281,7 @@ def test_a_bug_costs_one_partition_its_cleanings(home: Home, monkeypatch: pytest
     def fail(*arguments: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("pykafkad.storage.cleaning.group", fail)
+    monkeypatch.setattr("pykafkad.storage.cleaning.cleaning.group", fail)
     home.threads.all()
     assert home.cleaner.is_uncleanable(partition)
     assert home.manager.directories[0].is_online
@@ -293,7 +294,7 @@ def test_no_memory_is_not_the_disks_fault(home: Home, monkeypatch: pytest.Monkey
     def no_memory(size: int) -> None:
         raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
-    monkeypatch.setattr("pykafkad.storage.cleaning.KeyMap", no_memory)
+    monkeypatch.setattr("pykafkad.storage.cleaning.cleaning.KeyMap", no_memory)
     home.clean()
     assert home.cleaner.is_uncleanable(partition)
     assert home.manager.directories[0].is_online
@@ -302,8 +303,8 @@ def test_no_memory_is_not_the_disks_fault(home: Home, monkeypatch: pytest.Monkey
 # -- crashes
 
 
-def scene(home: Home) -> Partition:
-    """Three segments that become one, with an aborted transaction, and one that stays."""
+def scene(home: Home) -> Log:
+    """Three segments, with an aborted transaction, that are cleaned into one, and a fourth one that stays."""
     partition = home.create()
     put(partition, ("a", "1"), ("b", "1"))
     partition.roll(NOW_MS)
@@ -320,8 +321,8 @@ def scene(home: Home) -> Partition:
     return partition
 
 
-def committed(partition: Partition) -> dict[str, tuple[int, str]]:
-    """The newest of each key, as one sees it who reads committed records only."""
+def committed(partition: Log) -> dict[str, tuple[int, str]]:
+    """The newest committed record of each key, as a consumer with read_committed sees them."""
     found: dict[str, tuple[int, str]] = {}
     aborted = {2, 3}
     for offset, key, value in contents(partition):
@@ -373,7 +374,7 @@ def test_a_crash_at_any_step_of_a_swap_loses_nothing(
             shutil.copytree(copy, path)
             config = {key.replace(".", "_"): value for key, value in COMPACTED.items()}
             found = open_partition(path, clean=clean, **config)
-            found.become_leader(0)
+            lead(found, 0)
             assert committed(found) == before, f"step {step}, clean={clean}"
             assert found.log_end_offset == 10
             assert sorted(found.bases) == found.bases
@@ -386,8 +387,8 @@ def test_a_crash_at_any_step_of_a_swap_loses_nothing(
             check_aborted(found, step)
 
 
-def check_aborted(partition: Partition, step: int) -> None:
-    """Aborted transactions are told of exactly as long as something of theirs is there."""
+def check_aborted(partition: Log, step: int) -> None:
+    """Aborted transactions are reported exactly as long as some of their records are left."""
     part = partition.read(0, 1 << 20, limit_offset=10, at_least_one=True)
     assert part is not None
     told = partition.aborted_transactions(0, part)
@@ -409,7 +410,8 @@ def test_the_new_files_take_their_names_in_an_order_that_can_be_finished(
 
     def watched(source: str, target: str) -> None:
         rename(source, target)
-        done.append((os.path.basename(source), os.path.basename(target)))
+        if os.path.dirname(source) == partition.directory:
+            done.append((os.path.basename(source), os.path.basename(target)))
 
     monkeypatch.setattr(os, "rename", watched)
     home.finish()

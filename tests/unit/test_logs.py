@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import io
+import os
 import re
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -52,7 +54,7 @@ def test_what_a_client_sent_cannot_forge_a_line(stream: io.StringIO) -> None:
 
 def test_an_exception_is_one_line_that_says_where(stream: io.StringIO) -> None:
     try:
-        {}["key"]
+        {}["key"]  # type: ignore[index]
     except KeyError as problem:
         logs.logger("x").exception("went wrong", problem)
     assert re.search(r"ERROR \[x\] went wrong: KeyError: 'key' \(test_logs.py:\d+\)\n$", stream.getvalue())
@@ -62,7 +64,7 @@ def test_an_exception_is_one_line_that_says_where(stream: io.StringIO) -> None:
 def test_at_debug_level_an_exception_has_its_traceback(stream: io.StringIO) -> None:
     logs.set_level("debug")
     try:
-        {}["key"]
+        {}["key"]  # type: ignore[index]
     except KeyError as problem:
         logs.logger("x").exception("went wrong", problem)
     assert "Traceback" in stream.getvalue()
@@ -93,3 +95,62 @@ def test_a_poor_or_lost_stream_does_not_stop_the_broker() -> None:
     logs.set_stream(Gone())
     logs.logger("x").info("nobody reads this")
     logs.set_stream(None)
+
+
+@pytest.fixture
+def pipe() -> Iterator[int]:
+    """Reads what arrives in a pipe that the lines are written to; it is not read in between."""
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    with open(writer, "w", encoding="utf-8") as stream:
+        logs.set_stream(stream)
+        yield reader
+        logs.set_stream(None)
+        logs._polls.clear()
+        logs._lost, logs._cut = 0, False
+    os.close(reader)
+
+
+def drained(reader: int) -> str:
+    found = b""
+    try:
+        while data := os.read(reader, 1 << 20):
+            found += data
+    except BlockingIOError:
+        pass
+    return found.decode()
+
+
+def test_a_pipe_that_nobody_reads_holds_up_nobody(pipe: int) -> None:
+    log = logs.logger("x")
+    for number in range(5000):
+        log.info(f"line {number} " + "x" * (number % 9000))
+    lines = drained(pipe).splitlines()
+    assert lines[0].endswith("line 0 ") and 1 < len(lines) < 5000
+    log.info("once more")
+    told, said = drained(pipe).lstrip("\n").splitlines()
+    whole = [line for line in lines if " line " in line]
+    assert re.search(r"WARN \[logs\] \d+ lines were lost, since nobody read them", told)
+    assert said.endswith("once more") and 0 <= len(whole) + int(told.split()[4]) - 5000 <= 1
+    log.info("and on")
+    assert drained(pipe).count("\n") == 1
+
+
+def test_a_long_line_is_whole_where_it_fits(pipe: int) -> None:
+    logs.logger("x").info("\u00fc" * 20_000)
+    assert drained(pipe).endswith("\u00fc" * 20_000 + "\n")
+
+
+def test_a_stream_that_was_never_there_is_no_trouble(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", None)
+    logs.logger("x").error("nobody hears this")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full here: it needs Linux")
+def test_a_full_disk_is_no_trouble() -> None:
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        logs.set_stream(full)
+        logs.logger("x").error("nobody reads this")
+        logs.set_stream(None)
+    logs._polls.clear()
+    logs._lost = 0

@@ -1,6 +1,6 @@
-"""Any damage to a metadata directory: refused, or without effect, or the torn last batch is cut; never anything else.
+"""Any damage to a metadata directory is refused, or has no effect, or the torn last batch is truncated; nothing else.
 
-SEED=n replays one case, RUNS=n makes so many.
+SEED=n replays one case, RUNS=n runs that many.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_metadata_log import LOG, copied, opened, summary
 
 from pykafkad.cluster.image import Image
 from pykafkad.cluster.metadata_files import DIRECTORY
 from pykafkad.cluster.metadata_records import MetadataError
 from pykafkad.hot import records
+from tests.unit.test_metadata_log import LOG, copied, opened, summary
 
 RUNS = int(os.environ.get("RUNS", "60"))
 SEEDS = [int(os.environ["SEED"])] if "SEED" in os.environ else range(RUNS)
 
 
 def damaged(data: bytes, dice: random.Random) -> tuple[bytes, int, int]:
-    """One of: a bit flipped, bytes overwritten, a piece left out, the end cut off, something put behind it.
+    """One of these damages: a flipped bit, overwritten bytes, a missing piece, a missing end, bytes added at the end.
 
-    Also which bytes of the file were harmed: from, to.
+    Also returns the range of damaged bytes.
     """
     at, kind = dice.randrange(len(data)), dice.randrange(5)
     size = min(dice.choice((1, 4, 61, 300)), len(data) - at)
@@ -43,7 +43,7 @@ def damaged(data: bytes, dice: random.Random) -> tuple[bytes, int, int]:
 
 @pytest.fixture(scope="module")
 def states(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
-    """What Kafka's log says up to each of its batches, by end offset."""
+    """The state according to Kafka's log after each of its batches, by end offset."""
     target = tmp_path_factory.mktemp("states")
     data = (golden / "metadata" / "snapshots" / LOG).read_bytes()
     (target / DIRECTORY).mkdir()
@@ -84,7 +84,7 @@ def test_what_is_read_was_once_true(
 
 
 def cut_there(whole: bytes, victim: Path, start: int, end: int) -> set[int]:
-    """Where the log may end for this damage: before it, if no good batch is behind it; or where a snapshot does."""
+    """Where the log may be truncated for this damage: before it if no good batch follows, or where a snapshot ends."""
     batches = records.scan(whole)
     if victim.suffix != ".log" or end <= batches[-1].position:
         return set()

@@ -1,4 +1,4 @@
-"""The metadata log: what Kafka wrote is understood, what we write is kept, and damage is not glossed over."""
+"""The metadata log: what Kafka wrote is understood, what we write is kept, and damage is reported."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metadata_fakes import DIRECTORY_ID, ENDPOINT, creatable, create, open_broker
 
 from pykafkad import messages as m
 from pykafkad.clock import ManualClock
 from pykafkad.cluster import handover
 from pykafkad.cluster.image import Image, PartitionInfo
-from pykafkad.cluster.metadata_log import DIRECTORY, MetadataLog, UnsafeLog
+from pykafkad.cluster.metadata_files import DIRECTORY
+from pykafkad.cluster.metadata_log import MetadataLog, UnsafeLog
 from pykafkad.cluster.metadata_records import MetadataError
 from pykafkad.cluster.metadata_upkeep import write_snapshot
 from pykafkad.errors import StartupError
 from pykafkad.hot import records
 from pykafkad.uuids import to_text
+from tests.unit.metadata_fakes import DIRECTORY_ID, creatable, create, open_broker
 
 LOG = "00000000000000000000.log"
 
@@ -50,7 +51,7 @@ def tree(directory: Path) -> dict[str, Any]:
 
 
 def summary(image: Image) -> dict[str, Any]:
-    """Everything an image says, comparable."""
+    """Everything in an image, in a form that can be compared."""
     return {
         "topics": {
             name: (
@@ -76,7 +77,6 @@ def summary(image: Image) -> dict[str, Any]:
         "acls": {key: repr(acl) for key, acl in image.acls.items()},
         "scram": {key: repr(user) for key, user in image.scram_users.items()},
         "quotas": image.client_quotas,
-        "colliding": image.colliding,
     }
 
 
@@ -135,7 +135,7 @@ def test_each_snapshot_with_the_log_behind_it_says_what_the_whole_log_says(
 def test_kafkas_directory_is_read_after_it_removed_what_a_snapshot_covers(
     golden: Path, tmp_path: Path
 ) -> None:
-    """Segments from 67 on, snapshots from 88 on, a segment renamed to .deleted."""
+    """There are segments from 67 on, snapshots from 88 on, and a segment renamed to .deleted."""
     directory = copied(golden / "metadata" / "trimmed", tmp_path)
     log = opened(tmp_path)
     assert (log.contents.snapshot, log.end_offset) == ((214, 1), 247)
@@ -256,7 +256,7 @@ def test_the_small_files_are_kafkas_byte_for_byte(golden: Path, tmp_path: Path) 
 
 
 def test_first_batches_are_kafkas_byte_for_byte(golden: Path, tmp_path: Path) -> None:
-    """All but the time and the checksum over it: the bytes behind the batch header's timestamps."""
+    """Everything but the time and the checksum over it: the bytes after the timestamps in the batch header."""
     open_broker(tmp_path)
     ours = segment(tmp_path).read_bytes()
     kafkas = (golden / "metadata" / "plain" / LOG).read_bytes()
@@ -268,7 +268,7 @@ def test_first_batches_are_kafkas_byte_for_byte(golden: Path, tmp_path: Path) ->
 def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     broker = open_broker(tmp_path)
     create(broker, creatable("orders", 3, retention_ms="5", min_insync_replicas="1"), creatable("gone"))
-    broker.controller.delete_topics([broker.controller.id_of("gone")], lambda error: None)
+    broker.controller.delete_topics([broker.controller.names.id_of("gone")], lambda error: None)
     broker.controller.take_producer_id(lambda producer_id: None)
     before = summary(broker.image)
     broker.log.close()
@@ -408,7 +408,7 @@ def test_a_flipped_bit_before_the_last_batch_is_a_refusal_that_says_where(tmp_pa
         path.write_bytes(damaged)
         with pytest.raises(MetadataError, match=rf"at byte {start} \(offset {offset}\)"):
             opened(tmp_path)
-        assert path.read_bytes() == damaged  # nothing is repaired, nothing is lost
+        assert path.read_bytes() == damaged  # nothing is repaired and nothing lost
 
 
 def test_records_that_are_missing_are_a_refusal(tmp_path: Path) -> None:
@@ -448,7 +448,7 @@ def test_a_version_from_the_future_is_a_refusal_that_changes_nothing(tmp_path: P
 def test_what_is_not_known_is_kept_and_no_snapshot_is_made_without_it(tmp_path: Path, value: bytes) -> None:
     append_value(open_broker(tmp_path).log, value)
     before = segment(tmp_path).read_bytes()
-    limits = {
+    limits: dict[str, Any] = {
         "metadata_log_max_record_bytes_between_snapshots": "1",
         "metadata_max_retention_bytes": "1",
     }
@@ -489,7 +489,7 @@ def test_the_directory_of_another_node_is_a_refusal(tmp_path: Path) -> None:
     broker.controller.stop()
     log = opened(tmp_path)
     with pytest.raises(StartupError, match=r"orders-0 has replicas \[1\], but node.id is 2"):
-        handover.take_over(log, 2, [ENDPOINT], [DIRECTORY_ID], None)
+        handover.check_node(log.image, 2)
 
 
 # -- a failing disk

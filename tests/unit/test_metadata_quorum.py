@@ -1,4 +1,4 @@
-"""Both kinds of quorum (KIP-853), and the records that a formatted directory begins with."""
+"""Both kinds of quorum (KIP-853), and the records with which a formatted directory begins."""
 
 from __future__ import annotations
 
@@ -7,16 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metadata_fakes import creatable, create, open_broker
-from test_metadata_log import copied, opened, segment, tree
 
+from pykafkad import errors
 from pykafkad import messages as m
 from pykafkad.clock import ManualClock
 from pykafkad.cluster import handover, metadata_bootstrap, metadata_records
 from pykafkad.cluster.metadata_files import DIRECTORY
 from pykafkad.cluster.metadata_log import MetadataLog
 from pykafkad.cluster.metadata_records import MetadataError
+from pykafkad.handlers import add_raft_voter, remove_raft_voter
 from pykafkad.hot import records
+from pykafkad.uuids import to_text
+from tests.unit.metadata_fakes import call, creatable, create, open_broker
+from tests.unit.test_metadata_log import copied, opened, segment, tree
 
 LEADER_CHANGE, HEADER, FOOTER, KRAFT_VERSION, VOTERS = 2, 3, 4, 5, 6
 VOTERS_ONLY = "00000000000000000000-0000000000.checkpoint"
@@ -83,7 +86,7 @@ def test_the_voters_are_found_wherever_they_stand(golden: Path, tmp_path: Path) 
 def test_a_directory_formatted_for_a_dynamic_quorum_begins_as_kafkas_does(
     golden: Path, tmp_path: Path
 ) -> None:
-    """The first batch that Kafka wrote there, but for times and checksum."""
+    """The first batch that Kafka wrote there, except for times and checksum."""
     (tmp_path / DIRECTORY).mkdir()
     checkpoint = (golden / "metadata" / "dynamic" / VOTERS_ONLY).read_bytes()
     (tmp_path / DIRECTORY / VOTERS_ONLY).write_bytes(checkpoint)
@@ -111,11 +114,12 @@ def test_the_quorum_is_shown_as_the_log_has_it(golden: Path, tmp_path: Path) -> 
     broker = open_broker(tmp_path)
     assert broker.image.finalized_features["kraft.version"] == 1
     assert (
-        broker.controller.voter_directory_id == m.VotersRecord.decode(voters, 0).voters[0].voter_directory_id
+        broker.controller.quorum.voter_directory_id
+        == m.VotersRecord.decode(voters, 0).voters[0].voter_directory_id
     )
     static = open_broker(tmp_path / "static")
     assert "kraft.version" not in static.image.finalized_features
-    assert static.controller.voter_directory_id == bytes(16)
+    assert static.controller.quorum.voter_directory_id == bytes(16)
 
 
 # -- bootstrap.checkpoint
@@ -187,3 +191,34 @@ def test_a_level_that_is_not_known_is_refused_before_anything_is_written(
     with pytest.raises(MetadataError, match=said):
         handover.check_bootstrap(str(tmp_path))
     assert tree(tmp_path) == before and os.listdir(tmp_path) == ["bootstrap.checkpoint"]
+
+
+def test_the_voters_of_a_dynamic_quorum_stay_as_they_are(golden: Path, tmp_path: Path) -> None:
+    """Codes and texts are those of Kafka with one voter, which nobody else can be reached from."""
+    copied(golden / "metadata" / "dynamic", tmp_path)
+    broker = open_broker(tmp_path)
+    own, other = broker.controller.quorum.voter_directory_id, bytes(range(16))
+    me = f"ReplicaKey(id=1, directoryId={to_text(own)})"
+    endpoint = m.AddRaftVoterRequest.Listener(name="CONTROLLER", host="127.0.0.1", port=9999)
+
+    def added(voter_id: int, directory_id: bytes) -> tuple[int, str]:
+        asked = {"voter_id": voter_id, "voter_directory_id": directory_id, "listeners": [endpoint]}
+        answer = call(broker, add_raft_voter, 1, cluster_id=None, **asked)
+        return answer.error_code, answer.error_message
+
+    def removed(voter_id: int, directory_id: bytes) -> tuple[int, str]:
+        asked = {"voter_id": voter_id, "voter_directory_id": directory_id}
+        answer = call(broker, remove_raft_voter, 0, cluster_id=None, **asked)
+        return answer.error_code, answer.error_message
+
+    for directory_id in (own, other):
+        key = f"ReplicaKey(id=1, directoryId={to_text(directory_id)})"
+        text = f"The voter id for {key} is already part of the set of voters [{me}]."
+        assert added(1, directory_id) == (errors.DUPLICATE_VOTER, text)
+    new = "ReplicaKey(id=2, directoryId=AAECAwQFBgcICQoLDA0ODw)"
+    text = f"New voter {new} is not ready to receive requests"
+    assert added(2, other) == (errors.REQUEST_TIMED_OUT, text)
+    text = f"Cannot remove voter {new} from the set of voters [{me}]"
+    assert removed(2, other) == (errors.VOTER_NOT_FOUND, text)
+    text = f"Cannot remove voter {me} from the set of voters [{me}]"
+    assert removed(1, own) == (errors.VOTER_NOT_FOUND, text)

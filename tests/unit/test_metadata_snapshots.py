@@ -1,4 +1,4 @@
-"""Snapshots of the metadata: ours say what Kafka's say, and each replays into the image that it was made of."""
+"""Snapshots of the metadata: ours have the same records as Kafka's, and loading one gives the image it was made from."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from test_metadata_log import copied, opened
 
 from pykafkad.cluster import metadata_records
 from pykafkad.cluster.metadata_log import MetadataLog
 from pykafkad.cluster.snapshots import Snapshot
 from pykafkad.hot import records
+from tests.unit.test_metadata_log import copied, opened
 
 NOW_MS = 1_700_000_000_000
 
@@ -32,7 +32,7 @@ def values(data: bytes) -> list[bytes]:
 
 
 def said(value: bytes) -> str:
-    """A record as text, without the order of what has none."""
+    """A record as text; unordered lists are sorted."""
     record = metadata_records.decode(value)
     for field in ("features", "end_points", "entity"):
         if hasattr(record, field):
@@ -41,7 +41,7 @@ def said(value: bytes) -> str:
 
 
 def log_up_to(golden: Path, target: Path, offset: int) -> MetadataLog:
-    """Kafka's log with nothing behind that offset, and no snapshots."""
+    """Kafka's log up to that offset, without snapshots."""
     directory = copied(golden / "metadata" / "snapshots", target)
     for checkpoint in directory.glob("*.checkpoint"):
         checkpoint.unlink()
@@ -69,7 +69,7 @@ def test_our_snapshot_has_the_records_of_kafkas(golden: Path, tmp_path: Path, of
 
 
 def test_header_and_footer_are_kafkas_byte_for_byte(golden: Path, tmp_path: Path) -> None:
-    """All but what depends on when and how much: times, checksums, and the footer's offset."""
+    """Everything but what depends on time and size: timestamps, checksums, and the footer's offset."""
     theirs = (golden / "metadata" / "snapshots" / f"{277:020d}-0000000001.checkpoint").read_bytes()
     ours = batches_of(log_up_to(golden, tmp_path, 277))
     first, last = records.scan(theirs)[0], records.scan(theirs)[-1]

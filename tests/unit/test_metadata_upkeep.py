@@ -1,4 +1,6 @@
-"""When the metadata log is rolled, a snapshot made, and what goes then; a start behind each of it finds the same."""
+"""When the metadata log is rolled and a snapshot is made, and what is deleted then; a start after each step finds the
+same.
+"""
 
 from __future__ import annotations
 
@@ -7,28 +9,40 @@ import errno
 import itertools
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from metadata_fakes import DIRECTORY_ID, ENDPOINT, FakeStorage, Later, creatable, create, open_broker
-from test_metadata_log import copied, opened, summary, tree
 
 from pykafkad import messages as m
 from pykafkad.clock import ManualClock
-from pykafkad.cluster import metadata_files
-from pykafkad.cluster.commits import at_once, submit_inline
-from pykafkad.cluster.controller import Controller
+from pykafkad.cluster import metadata_files, metadata_upkeep, snapshots
+from pykafkad.cluster.commits import at_once
+from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_files import DIRECTORY
 from pykafkad.cluster.metadata_log import MetadataLog
+from pykafkad.cluster.snapshots import Snapshot
 from pykafkad.config import BrokerConfig
 from pykafkad.hot import records
+from pykafkad.slices import Slices
+from pykafkad.workers import submit_inline
+from tests.unit.metadata_fakes import (
+    DIRECTORY_ID,
+    ENDPOINT,
+    FakeStorage,
+    Hasty,
+    Later,
+    creatable,
+    create,
+    open_broker,
+)
+from tests.unit.test_metadata_log import copied, opened, summary, tree
 
 MINUTE_MS = 60_000
 ROLLS = 2048
 
 
 class Life:
-    """A broker's controller on a log of small segments, and the clock that both go by."""
+    """A broker's controller on a log of small segments, and the clock that both use."""
 
     def __init__(self, directory: Path, later: Later | None = None, **properties: str) -> None:
         self.clock = ManualClock()
@@ -37,10 +51,13 @@ class Life:
         self.log = MetadataLog(str(directory), self.clock, segment_bytes=ROLLS)
         self.log.open()
         submit = later.submit if later else submit_inline
-        self.controller = Controller(
-            config, self.log, FakeStorage(), 1, submit, later.soon if later else at_once
+        soon = later.soon if later else at_once
+        slices = Slices(soon, Hasty() if later else self.clock)
+        self.controller = LocalController(
+            config, self.log, cast(Any, FakeStorage()), 1, submit, soon, slices.run
         )
         self.controller.take_over([ENDPOINT], [DIRECTORY_ID], None)
+        self.controller.load_logs()
         self.directory = directory / DIRECTORY
 
     def create(self, *names: str) -> None:
@@ -91,7 +108,7 @@ def test_the_log_rolls_by_age(tmp_path: Path) -> None:
 def test_indexes_of_a_closed_segment_are_as_kafka_makes_them(
     golden: Path, tmp_path: Path, base_offset: int
 ) -> None:
-    """Kafka's log up to that segment, replayed and closed in order: the index files are Kafka's own."""
+    """Kafka's log up to that segment, replayed and closed in order: the index files equal Kafka's."""
     directory = copied(golden / "metadata" / "trimmed", tmp_path)
     for path in [*directory.glob("*.log"), *directory.glob("*.checkpoint")]:
         if int(path.name[:20]) > base_offset + 30:
@@ -204,7 +221,9 @@ def test_bytes_that_a_start_replays_count_too(tmp_path: Path) -> None:
 def test_each_snapshot_of_a_life_with_the_log_behind_it_says_the_same(tmp_path: Path) -> None:
     life = Life(tmp_path / "life", metadata_log_max_record_bytes_between_snapshots="2500")
     life.create(*many(20))
-    life.controller.delete_topics([life.controller.id_of("t3")], lambda error: None)
+    third = life.controller.names.id_of("t3")
+    assert third is not None
+    life.controller.delete_topics([third], lambda error: None)
     life.controller.commit([(m.ClearElrRecord(), 0)], lambda error: None)
     life.controller.take_producer_id(lambda producer_id: None)
     quota = m.ClientQuotaRecord(
@@ -226,7 +245,7 @@ def test_each_snapshot_of_a_life_with_the_log_behind_it_says_the_same(tmp_path: 
         assert (summary(log.image), log.end_offset) == (expected, life.log.end_offset)
 
 
-# -- while others go on
+# -- changes during a snapshot
 
 
 def test_what_changes_while_a_snapshot_is_made_is_not_in_it(tmp_path: Path) -> None:
@@ -258,7 +277,7 @@ def test_what_changes_while_a_snapshot_is_made_is_not_in_it(tmp_path: Path) -> N
 
 
 def change_everything(life: Life, step: int) -> None:
-    """Topics that the snapshot may have come to already, and such that it has not."""
+    """Changes to topics that the snapshot may have reached already, and to some that it has not."""
     last = life.log.image.topics[f"t{399 - step}"]
     quota = m.ClientQuotaRecord(
         entity=[m.ClientQuotaRecord.EntityData(entity_type="user", entity_name="u")], key="k", value=step
@@ -278,17 +297,43 @@ def change_everything(life: Life, step: int) -> None:
         life.controller.commit([(record, version)], lambda error: None)
 
 
-def test_one_snapshot_at_a_time(tmp_path: Path) -> None:
+def test_one_snapshot_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     later = Later()
     life = Life(tmp_path, later, metadata_log_max_record_bytes_between_snapshots="1000")
     later.all()
+    begin, under_way = Snapshot.__init__, list[bool]()
+
+    def begun(snapshot: Snapshot, log: MetadataLog, now_ms: int) -> None:
+        under_way.append(log.image.before is not None)
+        begin(snapshot, log, now_ms)
+
+    monkeypatch.setattr(Snapshot, "__init__", begun)
     life.create(*many(50))
     while life.log.image.before is None:
         later.step()
     life.create(*many(50, "u"))
     life.minute()
     later.all()
-    assert life.names(".part") == [] and len(life.names(".checkpoint")) <= 3
+    assert len(under_way) > 1 and not any(under_way)
+    assert life.names(".part") == [] and len(life.names(".checkpoint")) == len(under_way)
+
+
+@pytest.mark.parametrize("broken", ["__init__", "next_batch"])
+def test_a_snapshot_that_cannot_be_made_does_not_keep_the_next_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    life = Life(tmp_path, metadata_log_max_record_bytes_between_snapshots="1000")
+
+    def breaks(*_: Any) -> Any:
+        raise RuntimeError("a bug of ours")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Snapshot, broken, breaks)
+        planned = [topic for name in many(30) for topic in create(life, creatable(name))]
+    assert [topic.error for topic in planned] == [None] * 30
+    assert life.names(".checkpoint") == [] and life.log.image.before is None
+    life.minute()
+    assert len(life.names(".checkpoint")) == 1
 
 
 def test_a_snapshot_that_cannot_be_written_is_given_up(
@@ -309,10 +354,10 @@ def test_a_snapshot_that_cannot_be_written_is_given_up(
     assert len(life.names(".checkpoint")) == 1
 
 
-# -- what goes
+# -- deletion
 
 
-def trimmed(tmp_path: Path, **limits: str) -> Life:
+def trimmed(tmp_path: Path, **limits: Any) -> Life:
     life = Life(tmp_path, metadata_log_max_record_bytes_between_snapshots="2500", **limits)
     life.create(*many(100))
     assert len(life.names(".checkpoint")) > 4 and len(life.log.segments) > 4
@@ -388,7 +433,7 @@ def test_a_crash_at_any_removal_leaves_a_log_that_starts(
 def test_a_start_reads_only_what_is_behind_the_snapshot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the indexes of a stop in order; without them it walks all, and finds the same."""
+    """With the indexes of an orderly stop; without them it walks the whole log, and finds the same."""
     log = MetadataLog(str(tmp_path), ManualClock())
     log.open()
     log.append(*([(m.NoOpRecord(), 0)] for _ in range(3000)))
@@ -440,7 +485,7 @@ def test_an_index_that_lies_is_found_out(tmp_path: Path, damage: str) -> None:
 
 
 def test_a_log_that_ends_before_its_snapshot_begins_anew_behind_it(tmp_path: Path) -> None:
-    """As after a power cut that took the log's end and left the snapshot; Kafka goes on likewise."""
+    """As after a power failure that lost the end of the log but not the snapshot; Kafka continues likewise."""
     life = Life(tmp_path, metadata_log_max_snapshot_interval_ms="1")
     life.create(*many(60))
     life.minute()
@@ -464,11 +509,11 @@ def test_leftovers_of_a_crash_are_removed(tmp_path: Path) -> None:
     assert not any((directory / name).exists() for name in names)
 
 
-# -- what a start passed over
+# -- what a start skips
 
 
 def covered(directory: Path) -> None:
-    """A log whose first batches are below a snapshot and known to an index, stopped in order."""
+    """A log whose first batches are covered by a snapshot and an index, stopped in order."""
     log = MetadataLog(str(directory), ManualClock())
     log.open()
     log.append(*([(m.NoOpRecord(), 0)] for _ in range(1000)))
@@ -493,7 +538,7 @@ def test_what_was_passed_over_is_verified_a_minute_later(
 def test_damage_below_the_snapshot_is_left_behind(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], indexed: bool
 ) -> None:
-    """Kafka would cut the log there; so nothing of it is left when the directory is handed over."""
+    """Kafka would truncate the log there; so none of it may be left when the directory is handed over."""
     covered(tmp_path)
     path = tmp_path / DIRECTORY / f"{0:020d}.log"
     data = bytearray(path.read_bytes())
@@ -511,3 +556,26 @@ def test_damage_below_the_snapshot_is_left_behind(
     again = opened(tmp_path)
     assert again.image.topics.keys() == expected["topics"].keys() | {"after"}
     assert again.contents.damaged == []
+
+
+@pytest.mark.parametrize("where", ["next_batch", "write_snapshot", "Snapshot"])
+def test_a_snapshot_that_goes_wrong_is_tried_again_after_a_minute(
+    where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the error was. Old segments are still deleted once a newer snapshot covers them."""
+    life = Life(tmp_path, metadata_log_max_record_bytes_between_snapshots="2000")
+    tried: list[int] = []
+
+    def broken(*arguments: Any) -> Any:
+        tried.append(1)
+        raise RuntimeError("our mistake")
+
+    owner = metadata_upkeep if where == "write_snapshot" else snapshots.Snapshot
+    monkeypatch.setattr(owner, "__init__" if where == "Snapshot" else where, broken)
+    life.create(*many(60))
+    assert len(tried) == 1 and not life.names(".checkpoint")
+    monkeypatch.undo()
+    life.create("x")
+    assert not life.names(".checkpoint")
+    life.minute()
+    assert len(life.names(".checkpoint")) == 1

@@ -1,4 +1,4 @@
-"""Overlays of copied directories: everything is shown, and nothing of the copy is changed."""
+"""Overlays of copied directories: everything is shown, and nothing in the copy is changed."""
 
 from __future__ import annotations
 
@@ -11,19 +11,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from storage_kit import (
-    NOW_MS,
-    TOPIC_ID,
-    append,
-    batch,
-    broker_config,
-    new_partition,
-    read_all,
-    state,
-    topic_config,
-    unpack_golden_logs,
-    values,
-)
 
 from pykafkad.clock import ManualClock
 from pykafkad.cluster import opened as opened_metadata
@@ -34,11 +21,27 @@ from pykafkad.hot import records
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 from pykafkad.hot.segment import Segment
 from pykafkad.messages import ConfigRecord, PartitionRecord, TopicRecord
-from pykafkad.storage import checkpoints, overlay
+from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.directories import LogDirectory
 from pykafkad.storage.files import read_file
-from pykafkad.storage.opened import OpenedLogs
-from pykafkad.storage.overlay import Source
+from pykafkad.storage.overlay import overlay
+from pykafkad.storage.overlay.opened import OpenedLogs
+from pykafkad.storage.overlay.overlay import Source
+from tests.storage_kit import (
+    NOW_MS,
+    TOPIC_ID,
+    append,
+    batch,
+    broker_config,
+    lead,
+    log_manager,
+    new_partition,
+    read_all,
+    state,
+    topic_config,
+    unpack_golden_logs,
+    values,
+)
 
 GOLDEN = [
     "plain", "codecs", "transactions", "idempotent", "compacted", "deleted", "groups", "epochs",
@@ -52,7 +55,7 @@ def logs(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def opened(*directories: Path, target: Path, whole: tuple[str, ...] = ()) -> OpenedLogs:
-    """The directories as a broker shows them."""
+    """The directories as an opened broker shows them."""
     sources = [overlay.read_source(str(path)) for path in directories]
     shown = overlay.shown(sources)
     target.mkdir()
@@ -61,12 +64,13 @@ def opened(*directories: Path, target: Path, whole: tuple[str, ...] = ()) -> Ope
         overlay.build(source, str(target / str(number)), keys, whole)
         LogDirectory(str(target / str(number))).write_identity("c" * 22, 1)
     config = broker_config(*(target / str(number) for number in range(len(sources))))
-    found = OpenedLogs(config, ManualClock(NOW_MS))
+    found = log_manager(config, ManualClock(NOW_MS), kind=OpenedLogs)
+    assert isinstance(found, OpenedLogs)
     ids = {key: checkpoints.read_topic_id(each.partitions[key]) or bytes(16) for key, each in shown.items()}
     topic = topic_config(segment_bytes=8192, index_interval_bytes=512, segment_index_bytes=1200)
     assert found.open_all(ids, lambda name: topic) == []
     for key, partition in found.partitions.items():
-        partition.become_leader(max(partition.epochs.latest, 0))
+        lead(partition, max(partition.epochs.latest, 0))
         assert partition.topic_id == ids[key]
     return found
 
@@ -89,7 +93,7 @@ def test_every_golden_directory_reads_back_record_for_record_and_stays_as_it_is(
 
 
 def small_log(directory: Path, count: int = 10) -> list[bytes]:
-    """A partition of several segments that nobody closed."""
+    """A partition with several segments that was not closed."""
     partition = new_partition(directory, segment_bytes=200, index_interval_bytes=1)
     sent = [b"value %d" % number for number in range(count)]
     for value in sent:
@@ -344,6 +348,14 @@ def test_how_many_partitions_the_offsets_have(
 ) -> None:
     make_partitions(tmp_path, *names)
     assert len(catalogue(tmp_path, Image(), **explicit)["__consumer_offsets"].partitions) == count
+
+
+def test_a_number_of_partitions_that_no_topic_has_is_not_believed(tmp_path: Path) -> None:
+    """No list of two thousand million partitions is made because of a directory's name or a config."""
+    make_partitions(tmp_path, "orders-0", "orders-2147483646", "__consumer_offsets-0")
+    found = catalogue(tmp_path, Image(), offsets_topic_num_partitions="2147483647")
+    assert (found["orders"].present, len(found["orders"].partitions)) == ({0}, 1)
+    assert len(found["__consumer_offsets"].partitions) == 1
 
 
 def test_a_damaged_metadata_log_is_no_reason_not_to_open(

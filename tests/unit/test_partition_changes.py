@@ -1,4 +1,4 @@
-"""More partitions for topics that exist, requests on each other's heels, and brokers that are forgotten."""
+"""More partitions for existing topics, requests in quick succession, and the removal of brokers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from metadata_fakes import DIRECTORY_ID, Later, call, creatable, create, open_broker
 
 from pykafkad import errors, messages
 from pykafkad.cluster import topic_creation
@@ -21,13 +20,14 @@ from pykafkad.handlers import (
     update_features,
 )
 from pykafkad.messages import RegisterBrokerRecord
+from tests.unit.metadata_fakes import DIRECTORY_ID, Later, call, creatable, create, open_broker
 
 Topic = messages.CreatePartitionsRequest.CreatePartitionsTopic
 Update = messages.UpdateFeaturesRequest.FeatureUpdateKey
 
 
 def grow(broker: Any, *wanted: tuple[str, int], validate_only: bool = False) -> list[Any]:
-    """What the controller made of it; empty while it is under way."""
+    """The controller's results; empty while they are being written."""
     grown: list[Any] = []
     topics = [Topic(name=name, count=count, assignments=None) for name, count in wanted]
     broker.controller.create_partitions(topics, validate_only, grown.extend)
@@ -73,7 +73,7 @@ def test_to_validate_only_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_a_request_sees_the_one_before_it(tmp_path: Path) -> None:
-    """A topic that is being created, grown twice, deleted: all asked for before anything is on the disk."""
+    """A topic is created, grown twice and deleted, all before anything is on the disk."""
     later = Later()
     broker = open_broker(tmp_path, later)
     create(broker, creatable("orders", 2))
@@ -83,7 +83,7 @@ def test_a_request_sees_the_one_before_it(tmp_path: Path) -> None:
     later.all()
     assert [codes(each) for each in (first, second, third)] == [[0], [errors.INVALID_PARTITIONS], [0]]
     assert sizes(broker) == {"orders": 6}
-    broker.controller.delete_topics([broker.controller.id_of("orders")], lambda error: None)
+    broker.controller.delete_topics([broker.controller.names.id_of("orders")], lambda error: None)
     last = grow(broker, ("orders", 9))
     later.all()
     assert codes(last) == [errors.UNKNOWN_TOPIC_OR_PARTITION]
@@ -96,7 +96,7 @@ def test_a_topic_that_is_deleted_while_it_grows(tmp_path: Path) -> None:
     create(broker, creatable("orders"))
     later.all()
     grown = grow(broker, ("orders", 30))
-    broker.controller.delete_topics([broker.controller.id_of("orders")], lambda error: None)
+    broker.controller.delete_topics([broker.controller.names.id_of("orders")], lambda error: None)
     later.all()
     assert codes(grown) == [0] and sizes(broker) == {} and broker.storage.partitions == {}
 
@@ -178,7 +178,7 @@ def test_elections_of_a_partition_without_a_leader(tmp_path: Path) -> None:
 
 
 def test_a_broker_that_will_not_come_back_is_forgotten(tmp_path: Path) -> None:
-    """What a data directory may know from the cluster it came from."""
+    """A data directory may know such brokers from the cluster that it came from."""
     broker = open_broker(tmp_path)
     gone = RegisterBrokerRecord(broker_id=2, broker_epoch=5, incarnation_id=bytes(16))
     broker.controller.commit([(gone, 1)], lambda error: None)

@@ -1,4 +1,4 @@
-"""Log directories in the metadata: which partition lies where, and what is said when a directory is offline."""
+"""Log directories in the metadata: the directory of each partition, and what is shown when a directory is offline."""
 
 from __future__ import annotations
 
@@ -6,22 +6,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from metadata_fakes import ENDPOINT, FakeStorage, call, creatable, create
-
 from pykafkad import errors
 from pykafkad.clock import ManualClock
-from pykafkad.cluster.controller import Controller
 from pykafkad.cluster.features import METADATA_VERSION
+from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_log import MetadataLog
 from pykafkad.config import BrokerConfig
 from pykafkad.handlers import metadata as metadata_handler
 from pykafkad.messages import MetadataRequest
+from tests.unit.metadata_fakes import ENDPOINT, FakeStorage, Stored, call, creatable, create
 
 A, B, C = (bytes([number]) * 16 for number in (10, 11, 12))
 
 
 class Disks(FakeStorage):
-    """Log directories of which some are online, and the logs that lie in them whether they are or not."""
+    """Log directories, some of them online, and the logs in all of them."""
 
     def __init__(self, disks: dict[tuple[str, int], bytes], *online: bytes) -> None:
         super().__init__()
@@ -34,7 +33,7 @@ class Disks(FakeStorage):
 
     def open_all(self, known: dict[tuple[str, int], bytes], config_of: Any) -> list[tuple[str, int]]:
         found = {key: self.disks[key] for key in known if self.disks.get(key) in self.ids}
-        self.partitions = {key: (known[key], 0, directory) for key, directory in found.items()}
+        self.partitions = {key: Stored(known[key], -1, directory) for key, directory in found.items()}
         return [key for key in known if key not in found]
 
     def place(self, count: int) -> list[bytes]:
@@ -43,7 +42,9 @@ class Disks(FakeStorage):
     def create(
         self, topic: str, index: int, topic_id: bytes, config: Any, epoch: int, directory: bytes
     ) -> None:
-        if (topic, index) in self.partitions:
+        found = self.partitions.get((topic, index))
+        if found is not None:
+            self.partitions[topic, index] = found._replace(leader_epoch=epoch)
             return
         if directory not in self.ids:
             raise OSError("the log directory is offline")
@@ -56,9 +57,9 @@ class Disks(FakeStorage):
 
 
 class Node:
-    """A node with several log directories, as it is after a start."""
+    """A node with several log directories, after a start."""
 
-    def __init__(self, directory: Path, storage: Disks, *, some_offline: bool = False) -> None:
+    def __init__(self, directory: Path, storage: Any, *, some_offline: bool = False) -> None:
         paths = ",".join(f"{directory}/{name}" for name in "abc")
         self.config = BrokerConfig.from_sources({"log.dirs": paths, "metadata.log.dir": f"{directory}/a"})
         self.storage = storage
@@ -67,29 +68,29 @@ class Node:
         self.image = self.log.image
         self.node_id = 1
         self.cluster_id = "MkU3OEVBNTcwNTJENDM2Qk"
-        self.controller = Controller(self.config, self.log, storage, 1)
+        self.controller = LocalController(self.config, self.log, storage, 1)
         self.controller.take_over([ENDPOINT], list(storage.ids), None, some_offline=some_offline)
         self.controller.load_logs()
 
     def told(self, name: str = "t") -> list[tuple[int, list[int], list[bytes]]]:
-        """(leader, in-sync replicas, directories) of each partition."""
+        """The (leader, in-sync replicas, directories) of each partition."""
         partitions = self.image.topics[name].partitions
         return [(each.leader, each.isr, each.directories) for each in partitions]
 
     def seen(self) -> list[tuple[int, int, list[int]]]:
-        """(error, leader, offline replicas), as clients are answered."""
+        """The (error, leader, offline replicas) that clients see."""
         topic = MetadataRequest.MetadataRequestTopic(name="t")
         answer = call(self, metadata_handler, 12, topics=[topic])
         found = answer.topics[0].partitions
         return [(each.error_code, each.leader_id, each.offline_replicas) for each in found]
 
 
-HERE = errors.NONE, 1, []
+HERE: tuple[int, int, list[int]] = errors.NONE, 1, []
 GONE = errors.LEADER_NOT_AVAILABLE, -1, [1]
 
 
 def made(directory: Path) -> tuple[Node, Disks]:
-    """`t` with a partition in each of the directories a, b and c."""
+    """Topic `t` with one partition in each of the directories a, b and c."""
     storage = Disks({}, A, B, C)
     node = Node(directory, storage)
     create(node, creatable("t", 3))
@@ -149,10 +150,12 @@ def test_a_start_with_it_leads_again(tmp_path: Path) -> None:
 
 def test_a_log_that_lies_elsewhere_than_it_was_thought_is_led(tmp_path: Path) -> None:
     _, storage = made(tmp_path)
-    storage.disks["t", 1] = C  # somebody moved it by hand, and b is broken
+    storage.disks["t", 1] = C  # it was moved by hand, and b is broken
     node = Node(tmp_path, Disks(storage.disks, A, C), some_offline=True)
     assert node.told()[1] == (1, [1], [C])
     assert node.seen() == [HERE] * 3
+    epochs = [partition.leader_epoch for partition in node.image.topics["t"].partitions]
+    assert [found.leader_epoch for _, found in sorted(node.storage.partitions.items())] == epochs
 
 
 def test_a_directory_that_fails_while_it_is_loaded(tmp_path: Path) -> None:
@@ -170,7 +173,7 @@ def test_a_directory_that_fails_while_it_is_loaded(tmp_path: Path) -> None:
 
 def test_a_log_that_was_never_made_is_made_where_its_directory_is_online(tmp_path: Path) -> None:
     _, storage = made(tmp_path)
-    del storage.disks["t", 0]  # the crash came before its directory was made
+    del storage.disks["t", 0]  # the crash came before its directory was created
     node = Node(tmp_path, Disks(storage.disks, A, C), some_offline=True)
     assert "create t-0" in node.storage.events
     assert node.seen() == [HERE, GONE, HERE]
@@ -199,3 +202,11 @@ def test_a_topic_that_is_being_deleted_is_not_spoken_of_any_more(tmp_path: Path)
     assert "t" not in node.image.topics
     assert node.image.brokers[1].directories == [A, C]
     assert node.controller.idle
+
+
+def test_a_topic_made_anew_is_not_taken_for_the_one_that_was_lost(tmp_path: Path) -> None:
+    _, storage = made(tmp_path)
+    node = Node(tmp_path, Disks(storage.disks, A, C), some_offline=True)
+    node.controller.delete_topics([node.image.topics["t"].id], lambda error: None)
+    create(node, creatable("t", 3))
+    assert node.seen() == [HERE] * 3 and len(node.storage.partitions) == 3

@@ -1,5 +1,6 @@
-"""Idempotent and transactional producers, as Kafka 4.3.1's ProducerStateManager and ProducerAppendInfo judge
-them."""
+"""Idempotent and transactional producers, with the verdicts of Kafka 4.3.1's ProducerStateManager and
+ProducerAppendInfo.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,7 @@ DAY_MS = 86_400_000
 
 class Batch(NamedTuple):
     base_sequence: int
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]
     producer_epoch: int = 0
     producer_id: int = 7
     is_transactional: bool = False
@@ -40,7 +41,7 @@ class Batch(NamedTuple):
 
 
 class Log:
-    """A partition's offsets around a state, as Partition.append uses it."""
+    """The offsets of a partition around a producer state, as Partition.append uses it."""
 
     def __init__(self, *, verify: bool = False) -> None:
         self.state = ProducerState()
@@ -48,7 +49,7 @@ class Log:
         self.verify = verify
 
     def append(self, batch: Batch) -> int:
-        """The base offset; of the original for a duplicate."""
+        """The base offset; for a duplicate that of the original."""
         known = self.state.check(batch, self.end, self.verify)
         if known is not None:
             return known[2] - known[3]
@@ -152,7 +153,7 @@ def test_idle_producers_expire_unless_in_a_transaction() -> None:
     assert log.state.remove_expired(1000 + DAY_MS - 1, DAY_MS) == 0
     assert log.state.remove_expired(1000 + DAY_MS, DAY_MS) == 1
     assert sorted(log.state.producers) == [2, 3]
-    assert log.append(Batch(99, producer_id=1)) == 3  # forgotten: it may start anywhere
+    assert log.append(Batch(99, producer_id=1)) == 3  # expired: it may begin with any sequence
 
 
 def test_a_transaction_nobody_verified_is_refused() -> None:

@@ -1,7 +1,7 @@
-"""Every verdict in tests/golden/batches, as Apache Kafka 4.3.1 gave it, is ours.
+"""Every verdict in tests/golden/batches, which Apache Kafka 4.3.1 gave, is ours as well.
 
-`decode` is what a consumer reads, `validator` the log validator alone, `produceRequestCheck` the look at a
-Produce request, `broker` what a broker answered. tests/golden/batches comes from Kafka itself.
+`decode` is what a consumer reads, `validator` the log validator alone, `produceRequestCheck` the check of a Produce
+request, `broker` what a broker answered. tests/golden/batches comes from Kafka itself.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ CODES = {
     "IllegalArgumentException": errors.UNKNOWN_SERVER_ERROR,
     "UnsupportedOperationException": errors.UNKNOWN_SERVER_ERROR,
     "IndexOutOfBoundsException": errors.UNKNOWN_SERVER_ERROR,
-    # The reader asked for 2 GiB to hold a record that is not there; we say what is wrong with the record.
+    # Kafka's reader asked for 2 GiB for a record that is not there; our message says what is wrong with the record.
     "OutOfMemoryError": errors.INVALID_RECORD,
 }
 CONTROL_TYPES = {"ABORT": 0, "COMMIT": 1, "LEADER_CHANGE": 2, "SNAPSHOT_HEADER": 3, "SNAPSHOT_FOOTER": 4}
@@ -166,7 +166,7 @@ NO_BOUND = 2**63 - 1
 
 
 def validator_bounds(entry: dict[str, Any]) -> tuple[int, int]:
-    """What the validator was run with for the golden files: bounds only where they are the point."""
+    """The bounds with which the validator ran for the golden files; they are set only where they matter."""
     before = 1000 if entry.get("topicKind") == "tsbound" else NO_BOUND
     after = 3600000 if "-future-" in entry["name"] else NO_BOUND
     return before, after
@@ -196,7 +196,7 @@ def test_the_validator_says_the_same(name: str, place: int) -> None:
 
 
 def assert_same_result(data: bytes, verdict: dict[str, Any]) -> None:
-    """The same bytes (Kafka's validator alone leaves a torn batch at the end; its append does not)."""
+    """The same bytes (Kafka's validator alone keeps a torn batch at the end; its append does not)."""
     (batch,) = records.scan(data, check_crc=False)
     assert batch.size == len(data)
     if "hex" not in verdict:
@@ -209,7 +209,7 @@ def assert_same_result(data: bytes, verdict: dict[str, Any]) -> None:
 
 
 def assert_same_but_for_compression(data: bytes, expected: bytes) -> None:
-    """Compressed anew, by another compressor: the same header and records."""
+    """Compressed again by another compressor: the same header and records."""
     ours, theirs = records.scan(data)[0], records.scan(expected)[0]
     own = {"crc": ours.crc, "sizeInBytes": ours.size}
     assert batch_fields(ours, True) == batch_fields(theirs, True) | own
@@ -243,9 +243,9 @@ TOPICS: dict[str, dict[str, Any]] = {
     "tsbound": {"timestamp_before_max_ms": 1000},
     "future": {},
 }
-# The batch two hours ahead was made when it was sent.
+# The batch with a timestamp two hours ahead was made when it was sent.
 SENT_MS = int.from_bytes(bytes_of(ENTRIES["timestamp-future-2h"])[27:35], "big") - 2 * 3600000
-# Refused by the producer's state, which is not ours to know.
+# Refused because of the producer's state, which is not looked at here.
 PRODUCER_STATE = {errors.INVALID_PRODUCER_EPOCH}
 
 

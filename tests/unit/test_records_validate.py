@@ -1,4 +1,4 @@
-"""What validation does beyond the golden verdicts: in place or not, what it changes, what it says, what it costs."""
+"""Validation beyond the golden verdicts: in place or not, what it changes, its errors, and its costs."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_keyless_records_of_a_compacted_topic_are_named() -> None:
         error = refusal(records.build(sent, codec=codec), Rules(compacted=True))
         text = "Compacted topic cannot accept message without key in topic partition orders-3"
         assert error.code == errors.INVALID_RECORD
-        assert error.record_errors == [(1, text), (2, text)]
+        assert list(error.record_errors) == [(1, text), (2, text)]
         assert error.message == (
             "One or more records have been rejected due to 2 record errors in total, and only showing the first "
             f"three errors at most: [RecordError(batchIndex=1, message='{text}'), "
@@ -188,7 +188,7 @@ def test_a_time_out_of_bounds_is_named() -> None:
     error = refusal(records.build(sent), Rules(timestamp_before_max_ms=1000, timestamp_after_max_ms=10))
     assert error.code == errors.INVALID_TIMESTAMP
     assert error.message == "One or more records have been rejected due to invalid timestamp"
-    assert error.record_errors == [
+    assert list(error.record_errors) == [
         (
             1,
             f"Timestamp {NOW_MS - 1001} of message with offset 1 is out of range. The timestamp should be within "
@@ -202,7 +202,7 @@ def test_a_client_must_not_say_log_append_time(codec: str, kind: str) -> None:
     data = records.build([(b"ab", b"c", [], 1)], codec=codec, timestamp_type=1, log_append_time=NOW_MS)
     error = refusal(data, Rules(log_append_time=True))
     assert error.code == errors.INVALID_TIMESTAMP
-    assert error.record_errors == [
+    assert list(error.record_errors) == [
         (
             0,
             f"Invalid timestamp type in message {kind}(offset=0, timestamp={NOW_MS}, key=2 bytes, value=1 bytes). "
@@ -263,7 +263,7 @@ def verdict(data: bytearray) -> int:
 
 @every_codec
 def test_every_cut_of_a_batch_is_refused(codec: str) -> None:
-    """Cut, with length and CRC put right, so that the records themselves are what is looked at."""
+    """With length and CRC corrected, so that the records themselves are checked."""
     data = records.build([*entries(3, seed=3), (b"k", b"v" * 10, [("h", b"x")], NOW_MS)], codec=codec)
     whole = unpacked(data)
     for end in range(61, len(data), max(1, len(data) // 400)):
@@ -271,7 +271,7 @@ def test_every_cut_of_a_batch_is_refused(codec: str) -> None:
         cut[8:12] = (end - 12).to_bytes(4, "big")
         cut[17:21] = records.crc32c(cut[21:]).to_bytes(4, "big")
         code = verdict(bytearray(cut))
-        if code == errors.NONE:  # snappy's last block may be empty, and then cut off without a loss
+        if code == errors.NONE:  # snappy's last block may be empty, so cutting it off loses nothing
             assert codec == "snappy"
             assert unpacked(cut) == whole
         else:
@@ -282,7 +282,7 @@ def test_every_cut_of_a_batch_is_refused(codec: str) -> None:
 
 
 def test_records_may_be_cut_anywhere_between_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reader of decompressed bytes comes to the same end wherever a piece ends."""
+    """The result does not depend on where the pieces of decompressed bytes end."""
     sent = [*entries(6, seed=8), (b"", b"", [("", b""), ("h", None)], 5)]
     data = records.build([(k, v and v[:300], h, t) for k, v, h, t in sent])
     labelled = bytearray(data)
@@ -325,7 +325,7 @@ def test_a_bomb_is_refused_with_little_memory(codec: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(compression, "ALWAYS_ALLOWED_BYTES", 8 << 20)
     monkeypatch.setattr(compression, "BELIEVABLE_RATIO", 2)
     data = bytearray(bomb(codec, 64 << 20))
-    # The record claims as much as there is, so that only the bound can stop it.
+    # The record's length is that of all the data, so only the bound can stop it.
     tracemalloc.start()
     try:
         pieces = records.Pieces(data[22] & 7, memoryview(data)[61:])
@@ -432,7 +432,7 @@ def test_a_control_record_with_a_short_key_is_refused() -> None:
 
 
 def test_the_garbage_collector_releases_the_bytes() -> None:
-    """A cycle that holds validated records lets go of the buffer they lie in."""
+    """Validated records in a reference cycle release their buffer."""
     data = bytearray(records.build(entries(1)))
     cycle: list[Any] = [records.validate(data, LARGE, NOW_MS)]
     cycle.append(cycle)

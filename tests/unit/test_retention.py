@@ -1,16 +1,19 @@
-"""Which segments go, and when: by age, by size, below the log's start, under every policy."""
+"""Which segments are deleted, and when: by age, by size, below the log start, under every policy."""
 
 from __future__ import annotations
 
 import io
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from retention_kit import BATCH_BYTES, Home, age_of, config
-from storage_kit import NOW_MS, append, batch, read_all
 
 from pykafkad.errors import KafkaError
+from pykafkad.storage.retention import described
+from tests.storage_kit import NOW_MS, TOPIC_ID, Threads, append, batch, read_all
+from tests.unit.retention_kit import BATCH_BYTES, KEY, Home, age_of, config
 
 
 @pytest.fixture
@@ -115,7 +118,7 @@ def test_size_first_then_age(home: Home) -> None:
     assert home.check() == [4, 6]
 
 
-# -- the log's start, and policies
+# -- the log start, and policies
 
 
 @pytest.mark.parametrize("policy", [["delete"], ["compact"], ["compact", "delete"], []])
@@ -125,8 +128,17 @@ def test_what_lies_below_the_start_goes_under_every_policy(home: Home, policy: l
     assert home.check() == [4, 6]
     assert partition.log_start_offset == 5
     partition.advance_log_start(7)
-    assert home.check() == [6]  # the active one stays, though nobody may read it
+    assert home.check() == [6]  # the active segment stays, though it cannot be read any more
     assert partition.log_start_offset == 7
+
+
+def test_without_a_cleaner_nothing_goes_from_a_compacted_log(tmp_path: Path) -> None:
+    home = Home(tmp_path, log_cleaner_enable=False)
+    partition = home.create(cleanup_policy=["compact", "delete"], retention_bytes=0)
+    partition.advance_log_start(5)
+    assert home.check() == [0, 2, 4, 6]
+    home.logs.configure("orders", 1, config(cleanup_policy=["delete"], retention_bytes=0))
+    assert home.check() == [7]
 
 
 @pytest.mark.parametrize(
@@ -157,3 +169,34 @@ def test_nothing_at_or_above_the_high_watermark_goes(home: Home) -> None:
     assert home.check(86_400_000) == [6]
     assert home.logs.commit() == []
     assert home.check() == [8]
+
+
+@pytest.mark.parametrize("rule", [{"retention_ms": 1}, {"retention_bytes": 0}], ids=["age", "size"])
+def test_closed_segments_that_wait_for_their_flush_stay(home: Home, rule: dict[str, int]) -> None:
+    """flush.messages: records that are not on the disk are not acknowledged, so they may neither be deleted nor passed
+    by the log start."""
+    threads = Threads()
+    home.logs.submit = threads.submit
+    partition = home.logs.create(*KEY, TOPIC_ID, config(flush_messages=1, **rule), 0)
+    for number in range(7):
+        append(partition, batch(b"x" * 100, timestamp=age_of(number)), now_ms=age_of(number))
+    assert (partition.bases, partition.high_watermark) == ([0, 2, 4, 6], 0)
+    assert home.check(after_ms=3_600_000) == [0, 2, 4, 6] and partition.log_start_offset == 0
+    partition.high_watermark = 3
+    assert home.check() == [2, 4, 6] and partition.log_start_offset == 2
+    partition.high_watermark = 4
+    assert home.check() == [4, 6] and partition.log_start_offset == 4
+    while threads.waiting or partition.is_dirty:
+        threads.all()
+        home.logs.commit()
+    assert partition.high_watermark == 7
+    assert home.check() == [7] and partition.log_start_offset == 7
+
+
+def test_a_segment_is_told_with_its_newest_timestamp_where_it_has_one() -> None:
+    def told(timestamp: int) -> str:
+        segment: Any = SimpleNamespace(base_offset=5, size=70, max_timestamp=timestamp)
+        return described(segment)
+
+    assert told(0) == "segment 5 (70 bytes, newest timestamp 0)"
+    assert told(-1) == "segment 5 (70 bytes)"

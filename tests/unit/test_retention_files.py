@@ -1,4 +1,4 @@
-"""What becomes of the files of segments that are deleted, what follows for the log, and what may happen meanwhile."""
+"""The files of deleted segments: their renames and removal, the effects on the log, and what may happen in between."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from retention_kit import BATCH_BYTES, KEY, Home, age_of, config
-from storage_kit import NOW_MS, TOPIC_ID, append, batch, idempotent, manager, marker, read_all
 
-from pykafkad.storage import checkpoints, retention
+from pykafkad.storage import retention
+from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.manager import LogManager
+from tests.storage_kit import NOW_MS, TOPIC_ID, append, batch, idempotent, lead, manager, marker, read_all
+from tests.unit.retention_kit import BATCH_BYTES, KEY, Home, age_of, config
 
 
 @pytest.fixture
@@ -45,7 +46,7 @@ def test_files_are_renamed_at_once_and_go_after_the_delay(home: Home) -> None:
 
 def test_an_index_of_aborted_transactions_goes_with_its_segment(home: Home) -> None:
     partition = home.create(0, segment_bytes=1000)
-    partition.verify_transactions = False
+    partition.context.verify_transactions = False
     append(partition, idempotent(0, b"x", transactional=True))
     partition.append_built(marker(7, 0, commit=False), NOW_MS)
     partition.commit()
@@ -80,13 +81,13 @@ def test_files_of_a_partition_that_is_deleted_meanwhile(home: Home) -> None:
     assert home.logs.online and home.partition.log_end_offset == 1
 
 
-# -- what follows from it
+# -- effects on the log
 
 
 def test_epochs_and_producers_follow(home: Home) -> None:
     partition = home.create(0, segment_bytes=2 * len(idempotent(0, b"x")))
     for number in range(4):
-        partition.become_leader(number)
+        lead(partition, number)
         append(partition, idempotent(2 * number, b"x"), idempotent(2 * number + 1, b"x"))
     home.logs.dirty.clear()
     partition.recovery_point = 0
@@ -103,7 +104,7 @@ def test_epochs_and_producers_follow(home: Home) -> None:
 
 def test_an_open_transaction_below_the_start_does_not_hold_anything_back(home: Home) -> None:
     partition = home.create(0, segment_bytes=1000, retention_ms=600_000)
-    partition.verify_transactions = False
+    partition.context.verify_transactions = False
     append(partition, idempotent(0, b"x", transactional=True))
     partition.roll(NOW_MS)
     append(partition, batch(b"y", timestamp=age_of(60)), now_ms=age_of(60))
@@ -140,7 +141,7 @@ def test_a_restart_after_everything_went(home: Home) -> None:
 def test_a_crash_at_any_moment_of_the_renames(
     home: Home, tmp_path_factory: pytest.TempPathFactory, kept: int, possible: set[int]
 ) -> None:
-    """The log starts a segment earlier or later, and what is above is all there."""
+    """The log start is a segment earlier or later, and everything above is there."""
     home.create(retention_bytes=kept * BATCH_BYTES)
     states = tmp_path_factory.mktemp("states")
     real, count = os.rename, 0
@@ -162,14 +163,14 @@ def test_a_crash_at_any_moment_of_the_renames(
         partition = found.partitions[KEY]
         starts.append(partition.log_start_offset)
         assert [record.offset for record in read_all(partition, partition.log_start_offset)] == []
-        partition.become_leader(1)
+        lead(partition, 1)
         assert [record.offset for record in read_all(partition)] == list(range(starts[-1], 7))
         found.close(clean=False)
     assert starts == sorted(starts) and set(starts) == possible
 
 
 def test_a_start_that_was_promised_stays_in_its_checkpoint(home: Home) -> None:
-    """Even when the files say the same: a power cut may undo their renames."""
+    """Even if the files show the same start: a power failure may undo their renames."""
     partition = home.create()
     path = home.path / checkpoints.LOG_STARTS
     for start, bases in ((5, [4, 6]), (6, [6])):
@@ -213,10 +214,12 @@ def test_a_failed_directory_is_not_touched(home: Home) -> None:
     assert home.check() == [0, 2, 4, 6]
 
 
-def test_a_partition_that_is_being_cleaned_is_looked_at_next_time(home: Home) -> None:
+def test_a_partition_that_is_being_cleaned_is_looked_at_next_time(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     partition = home.create(retention_bytes=0)
     busy = [partition]
-    home.logs.retention.is_busy = lambda each: each in busy
+    monkeypatch.setattr(home.logs.compaction, "is_busy", lambda each: each in busy)
     assert home.check() == [0, 2, 4, 6]
     busy.clear()
     assert home.check() == [7]
@@ -239,7 +242,7 @@ def test_each_deleted_segment_is_told_with_the_reason(home: Home, said: io.Strin
 
 
 class Turns:
-    """What was asked to be done later."""
+    """What is to be done in a later turn."""
 
     def __init__(self, logs: LogManager) -> None:
         self.waiting: list[Callable[[], Any]] = []
@@ -306,14 +309,19 @@ def test_a_move_goes_on_while_segments_are_deleted(tmp_path: Path) -> None:
     submit = kept.submit
     kept.submit = lambda do, done: work.append(lambda: submit(do, done))
     assigned = []
-    kept.moves.on_moved = lambda partition, directory, done: (assigned.append(directory), done(None))
+
+    def on_moved(partition: Any, directory: Any, done: Callable[[None], None]) -> None:
+        assigned.append(directory)
+        done(None)
+
+    kept.moves.on_moved = on_moved
     kept.moves.ask(*KEY, str(paths[1]))
     steps = 0
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pykafkad.storage.move.PIECE_BYTES", 100_000)
-        patch.setattr("pykafkad.storage.move.LAST_BYTES", 20_000)
+        patch.setattr("pykafkad.storage.moves.move.PIECE_BYTES", 100_000)
+        patch.setattr("pykafkad.storage.moves.move.LAST_BYTES", 20_000)
         while work:
-            # What the next piece is of goes before a thread comes to copy it.
+            # The segment of the next piece is deleted before a thread copies it.
             if partition.log_start_offset < 100:
                 partition.advance_log_start(partition.log_start_offset + 7)
                 kept.check_retention()

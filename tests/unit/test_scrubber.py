@@ -1,4 +1,4 @@
-"""The scrubber: finds what a clean start does not look at, at the rate it was given, and leaves everything as it is."""
+"""The scrubber finds damage that a clean start does not see, at the configured rate, and changes nothing."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_kit import NOW_MS, TOPIC_ID, batch, broker_config, topic_config
 
 from pykafkad import logs
 from pykafkad.clock import ManualClock
 from pykafkad.hot import records
-from pykafkad.storage.manager import LogManager
-from pykafkad.storage.partition import Partition
-from pykafkad.storage.scrubber import Scrubber
+from pykafkad.storage.log.log import Log
+from pykafkad.storage.recovery.scrubber import Scrubber
+from tests.storage_kit import NOW_MS, TOPIC_ID, batch, broker_config, log_manager, topic_config
 
 RATE = "pykafkad.scrub.max.bytes.per.second"
 FAST = 1 << 30
@@ -30,15 +29,15 @@ def lines(monkeypatch: pytest.MonkeyPatch) -> StringIO:
 
 
 class Kit:
-    """A manager with one partition of ten batches in segments of four, and the time in hand."""
+    """A manager with one partition of ten batches in segments of four, and a manual clock."""
 
     def __init__(self, path: Path, submit: Any = None) -> None:
         self.clock = ManualClock(NOW_MS)
-        self.manager = LogManager(broker_config(path), self.clock, submit)
+        self.manager = log_manager(broker_config(path), self.clock, submit)
         self.manager.open_all({}, lambda topic: topic_config())
         self.partition = self.add("orders", 10)
 
-    def add(self, topic: str, count: int) -> Partition:
+    def add(self, topic: str, count: int) -> Log:
         config = topic_config(segment_bytes=400)
         partition = self.manager.create(topic, 0, TOPIC_ID, config, 0)
         for number in range(count):
@@ -56,7 +55,7 @@ class Kit:
         self.manager.scrub()
 
     def damage(self, slot: int, number: int, at: int, data: bytes) -> tuple[str, int]:
-        """Overwrite a byte of a batch of a segment; the file and the batch's position."""
+        """Overwrite a byte of a batch in a segment; returns the file and the batch's position."""
         path = self.partition.segments[slot].path
         position = records.scan(Path(path).read_bytes(), check_crc=False)[number].position
         with open(path, "r+b") as file:
@@ -108,6 +107,22 @@ def test_what_lies_behind_a_damaged_batch_is_looked_at_too(kit: Kit, lines: Stri
     assert kit.scrubber.damaged == len(errors(lines)) == 3
 
 
+def test_of_a_segment_ten_damages_are_told_and_of_the_next_one_again(kit: Kit, lines: StringIO) -> None:
+    kit.turn()
+    config = topic_config(segment_bytes=1200)
+    kit.partition = partition = kit.manager.create("many", 0, TOPIC_ID, config, 0)
+    for _ in range(40):
+        partition.append(batch(b"v"), NOW_MS)
+    kit.manager.commit()
+    counts = [len(records.scan(Path(each.path).read_bytes())) for each in partition.segments]
+    assert len(counts) > 2 and min(counts[:2]) > 11
+    for slot in range(2):
+        for number in range(11):
+            kit.damage(slot, number, 65, b"\xff")
+    kit.turn()
+    assert [line.count(partition.segments[0].path) for line in errors(lines)] == [1] * 10 + [0] * 10
+
+
 def test_a_size_that_cannot_be_ends_the_reading_of_its_segment(kit: Kit, lines: StringIO) -> None:
     kit.damage(0, 2, 70, b"\xff")
     kit.damage(0, 1, 8, b"\x7f\xff\xff\xff")
@@ -149,7 +164,7 @@ def test_a_segment_that_is_gone_is_nothing_to_tell(kit: Kit, lines: StringIO) ->
 def test_no_more_is_read_than_the_rate_allows(kit: Kit) -> None:
     whole = kit.partition.size
     one = records.scan(Path(kit.partition.segments[0].path).read_bytes())[0].size
-    kit.turn(10)  # less than a batch: one is read, and then it waits until that much time has passed
+    kit.turn(10)  # less than a batch: one is read, and then it waits as long as that takes at this rate
     assert kit.scrubber.scrubbed_bytes == one
     turns = 1
     while kit.scrubber.scrubbed_bytes < whole:

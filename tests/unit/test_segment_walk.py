@@ -1,4 +1,4 @@
-"""The walk over a segment's bytes: large batches through a small window, and producers from thinned-out headers."""
+"""The walk over a segment's bytes: large batches through a small window, and producers from a selection of headers."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import random
 from pathlib import Path
 
 import pytest
-from storage_kit import NOW_MS, append, batch, idempotent, marker, new_partition, open_partition
 
 from pykafkad.hot import records
-from pykafkad.hot.segment import Inspection
-from pykafkad.storage.partition import Partition
+from pykafkad.hot.segment import Inspection, Verdict
+from pykafkad.storage.log.log import Log
+from tests.storage_kit import NOW_MS, append, batch, idempotent, lead, marker, new_partition, open_partition
 
 WINDOW = 1 << 20
 LOG = f"{0:020d}.log"
@@ -25,7 +25,7 @@ def inspected(path: Path, *, turn: int = 1 << 30) -> Inspection:
 
 @pytest.fixture
 def large(tmp_path: Path) -> Path:
-    """A small batch, one of more than three windows, a small one."""
+    """A small batch, one larger than three windows, another small one."""
     partition = new_partition(tmp_path, max_message_bytes=1 << 26)
     value = random.Random(1).randbytes(3 * WINDOW + 12_345)
     append(partition, batch(b"before"), batch(value), batch(b"behind"))
@@ -35,7 +35,7 @@ def large(tmp_path: Path) -> Path:
 
 def test_a_batch_larger_than_the_window_is_walked(large: Path) -> None:
     inspection = inspected(large)
-    assert (inspection.why, inspection.batches, inspection.end_offset) == (None, 3, 3)
+    assert (inspection.fault, inspection.batches, inspection.end_offset) == (None, 3, 3)
     assert inspection.position == large.stat().st_size
     assert open_partition(large.parents[1], clean=False).log_end_offset == 3
 
@@ -51,11 +51,12 @@ def test_every_window_of_a_large_batch_is_summed(large: Path, part: float) -> No
         file.write(bytes([byte[0] ^ 0x10]))
     inspection = Inspection(str(large), 0)
     inspection.turn()
-    assert (inspection.position, inspection.bad_offsets) == (second.position, (1, 1))
-    assert inspection.why == "a checksum that does not match"
+    fault = inspection.fault
+    assert fault is not None and fault.verdict is Verdict.CHECKSUM
+    assert (fault.position, fault.offsets) == (second.position, (1, 1))
     assert inspection.skip()
     inspection.turn()
-    assert (inspection.why, inspection.end_offset) == (None, 3)
+    assert (inspection.fault, inspection.end_offset) == (None, 3)
     assert open_partition(large.parents[1], clean=False).log_end_offset == 1
 
 
@@ -76,7 +77,7 @@ def test_only_what_was_written_so_far_is_looked_at(large: Path) -> None:
     end = records.scan(large.read_bytes())[1].position
     inspection = Inspection(str(large), 0, end)
     inspection.turn()
-    assert (inspection.why, inspection.is_over, inspection.end_offset) == (None, True, 1)
+    assert (inspection.fault, inspection.is_over, inspection.end_offset) == (None, True, 1)
 
 
 def test_a_file_that_became_shorter_is_torn(large: Path) -> None:
@@ -84,14 +85,15 @@ def test_a_file_that_became_shorter_is_torn(large: Path) -> None:
     with open(large, "r+b") as file:
         file.truncate(2 * WINDOW)
     inspection.turn()
-    assert inspection.is_torn and inspection.end_offset == 1
+    assert inspection.fault is not None and inspection.fault.verdict is Verdict.TORN
+    assert inspection.end_offset == 1
 
 
 # -- producers
 
 
-def remembered(partition: Partition) -> list[tuple[object, ...]]:
-    """All that is known of each producer, but for its place in the dictionary."""
+def remembered(partition: Log) -> list[tuple[object, ...]]:
+    """The whole state of each producer, except for its place in the dictionary."""
     return sorted(
         (
             entry.producer_id,
@@ -107,10 +109,10 @@ def remembered(partition: Partition) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_producers_come_out_as_if_every_batch_had_been_looked_at(tmp_path: Path, seed: int) -> None:
-    """More batches than a turn takes, of many producers and of few, with new epochs, transactions, plain ones."""
+    """More batches than one turn walks, of many producers and of few, with new epochs, with and without transactions."""
     chance = random.Random(seed)
     partition = new_partition(tmp_path, index_interval_bytes=300)
-    partition.verify_transactions = False
+    partition.context.verify_transactions = False
     ids = chance.sample(range(1 << 62), chance.choice((1, 3, 40)))
     epochs, sequences = dict.fromkeys(ids, 0), dict.fromkeys(ids, 0)
     open_: set[int] = set()
@@ -144,14 +146,14 @@ def test_producers_come_out_as_if_every_batch_had_been_looked_at(tmp_path: Path,
     partition.close(clean=False)
     before = {suffix: index_of(partition, suffix) for suffix in ("txnindex", "index")}
     again = open_partition(tmp_path, clean=False, index_interval_bytes=300)
-    again.become_leader(0)
+    lead(again, 0)
     assert remembered(again) == remembered(partition)
     assert again.producers.ongoing == partition.producers.ongoing
     assert again.last_stable_offset == partition.last_stable_offset
     assert {suffix: index_of(again, suffix) for suffix in before} == before
 
 
-def index_of(partition: Partition, suffix: str) -> bytes:
+def index_of(partition: Log, suffix: str) -> bytes:
     """Without the zeroes at its end."""
     path = Path(partition.directory, f"{0:020d}.{suffix}")
     return path.read_bytes().rstrip(b"\0") if path.exists() else b""

@@ -1,4 +1,4 @@
-"""A short form has the bytes of the whole message, and is read exactly where it says the same."""
+"""A short form has the same bytes as the whole message, and is only read if it has the same content."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def body(data: bytes | list[Any]) -> bytes:
 
 
 def assert_same(lone: Any, whole: Any) -> None:
-    """What the short form says is what the whole request says."""
+    """The short form has the same content as the whole request."""
     (each,) = whole.topic_data
     (item,) = each.partition_data
     assert (lone.transactional_id, lone.acks, lone.timeout_ms) == (
@@ -136,7 +136,12 @@ def compare(data: bytes) -> str:
 @pytest.mark.parametrize("error_code", [0, 56])
 def test_the_answer_has_the_bytes_of_the_whole_one(version: int, error_code: int) -> None:
     named = {"topic_id": bytes(range(16))} if version >= WITH_IDS else {"name": "orders"}
-    said = {"index": 3, "error_code": error_code, "base_offset": 1 << 40, "log_append_time_ms": 12}
+    said: dict[str, Any] = {
+        "index": 3,
+        "error_code": error_code,
+        "base_offset": 1 << 40,
+        "log_append_time_ms": 12,
+    }
     part = ProduceResponse.PartitionProduceResponse(log_start_offset=5, **said)
     each = ProduceResponse.TopicProduceResponse(partition_responses=[part], **named)
     lone = LoneProduceResponse(log_start_offset=5, **said, **named)

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from storage_kit import TOPIC_ID, manager, topic_config
 
 from pykafkad import uuids
 from pykafkad.errors import StartupError
 from pykafkad.storage.manager import LogManager
+from tests.storage_kit import TOPIC_ID, manager, topic_config
 
 
 def start(*paths: Path) -> LogManager:
@@ -93,7 +93,7 @@ def test_a_second_process_is_kept_out(tmp_path: Path) -> None:
         "fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)\n"
     )
     run = subprocess.run(
-        [sys.executable, "-c", program, tmp_path / ".lock"], capture_output=True, check=False
+        [sys.executable, "-c", program, str(tmp_path / ".lock")], capture_output=True, check=False
     )
     assert b"BlockingIOError" in run.stderr
     logs.close()
@@ -115,7 +115,7 @@ def test_a_lock_that_is_held_is_said_in_one_line(tmp_path: Path) -> None:
         "print('held', flush=True)\n"
         "sys.stdin.read()\n"
     )
-    command = [sys.executable, "-c", program, tmp_path / ".lock"]
+    command = [sys.executable, "-c", program, str(tmp_path / ".lock")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()

@@ -9,9 +9,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_kit import (
+
+from pykafkad.hot import records
+from pykafkad.hot.segment import BatchHeader
+from pykafkad.pure.producer_state import ProducerEntry
+from pykafkad.slices import finish
+from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.files import parse_partition_directory, read_file
+from pykafkad.storage.log import snapshots, transaction_index
+from pykafkad.storage.log.log import Log
+from tests.storage_kit import (
     append,
     copy_golden,
+    lead,
     manager,
     new_partition,
     open_partition,
@@ -20,14 +30,7 @@ from storage_kit import (
     unpack_golden_logs,
 )
 
-from pykafkad.hot import records
-from pykafkad.hot.segment import BatchHeader
-from pykafkad.pure.producer_state import ProducerEntry
-from pykafkad.storage import checkpoints, snapshots, transaction_index
-from pykafkad.storage.files import parse_partition_directory, read_file
-from pykafkad.storage.partition import Partition
-
-# What the broker that wrote them was configured with, and the topics that differ.
+# The configs of the broker that wrote them, and the topics with other ones.
 SMALL: dict[str, Any] = {"segment_bytes": 8192, "index_interval_bytes": 512, "segment_index_bytes": 1200}
 INTERNAL: dict[str, Any] = {**SMALL, "index_interval_bytes": 4096}
 FOREVER_MS = 1 << 60
@@ -69,7 +72,7 @@ def logs(golden: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return unpack_golden_logs(golden, tmp_path_factory.mktemp("golden"))
 
 
-def opened(logs: Path, name: str, tmp_path: Path) -> Partition:
+def opened(logs: Path, name: str, tmp_path: Path) -> Log:
     directory, partition = name.split("/")
     copy_golden(logs / directory / "data", tmp_path / "data")
     topic, index = parse_partition_directory(partition)  # type: ignore[misc]
@@ -87,7 +90,7 @@ def opened(logs: Path, name: str, tmp_path: Path) -> Partition:
 
 
 def dumped(logs: Path, name: str) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-    """The batches and records that Kafka's own tool saw."""
+    """The batches and records that Kafka's own tool printed."""
     directory, partition = name.split("/")
     text = (logs / directory / "dump" / f"{partition}.txt").read_bytes()
     batches, found = [], []
@@ -147,8 +150,8 @@ def as_text(record: records.Record) -> bytes:
 
 @pytest.mark.parametrize("name", [name for name in PARTITIONS if not name.startswith("unclean-before")])
 def test_a_clean_open_and_close_changes_no_file(logs: Path, name: str, tmp_path: Path) -> None:
-    """Except for what Kafka drops as well: snapshots of no segment or below the log's start, and epochs in
-    which nothing was written."""
+    """Except for what Kafka drops as well: snapshots without a segment or below the log start, and epochs without
+    records."""
     partition = opened(logs, name, tmp_path)
     partition.close()
     directory, leaf = name.split("/")
@@ -194,7 +197,7 @@ def test_recovery_leaves_the_files_that_kafkas_recovery_left(logs: Path, leaf: s
 def test_the_same_appends_make_the_same_files(
     logs: Path, name: str, appends_a_commit: int, tmp_path: Path
 ) -> None:
-    """Segments roll at the same batches, indexes and snapshots have the same bytes as Kafka's."""
+    """Segments roll at the same batches; indexes and snapshots have the same bytes as Kafka's."""
     directory, leaf = name.split("/")
     source = logs / directory / "data" / leaf
     topic, _ = parse_partition_directory(leaf)  # type: ignore[misc]
@@ -285,13 +288,13 @@ def test_offsets_by_timestamp_are_those_of_a_search_through_all_records(logs: Pa
         timestamps = sorted({record.timestamp for record in everything})
         for timestamp in [0, *timestamps, *(each + 1 for each in timestamps)]:
             expected = next((each for each in everything if each.timestamp >= timestamp), None)
-            found = partition.offset_for_timestamp(timestamp)
+            found = finish(partition.offset_for_timestamp(timestamp))
             assert (found and found[:2]) == (expected and (expected.offset, expected.timestamp)), (
                 name,
                 timestamp,
             )
         newest = max(everything, key=lambda record: (record.timestamp, -record.offset))
-        assert partition.max_timestamp_offset() == (
+        assert finish(partition.max_timestamp_offset()) == (
             newest.offset,
             newest.timestamp,
             partition.epoch_at(newest.offset),
@@ -323,7 +326,7 @@ def test_a_whole_golden_directory_starts_and_stops(logs: Path, name: str, tmp_pa
         assert logs_of.partitions[key].log_start_offset == offset
     for partition in logs_of:
         append_one = partition.topic.startswith("codec")
-        partition.become_leader(50)
+        lead(partition, 50)
         if append_one:
             append(partition, records.build([(b"key", b"value", [], 1_700_000_000_000)]))
     logs_of.close()

@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_kit import NOW_MS, TOPIC_ID, append, batch, idempotent, manager, read_all, topic_config, values
 
 from pykafkad import errors
 from pykafkad.clock import ManualClock
 from pykafkad.errors import KafkaError
 from pykafkad.hot.segment import limit_open_files
-from pykafkad.storage import checkpoints
+from pykafkad.storage import files
+from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.log.log import Log
 from pykafkad.storage.manager import LogManager
-from pykafkad.storage.partition import Partition
+from tests.storage_kit import (
+    NOW_MS,
+    TOPIC_ID,
+    append,
+    batch,
+    broker_config,
+    idempotent,
+    lead,
+    log_manager,
+    manager,
+    read_all,
+    topic_config,
+    values,
+    watch,
+)
 
 CONFIG = topic_config(file_delete_delay_ms=1000)
 
@@ -26,11 +44,11 @@ def start(*paths: Path, known: dict[tuple[str, int], bytes] | None = None, **ove
     started = manager(*paths, **overrides)
     started.open_all(known or {}, lambda topic: CONFIG)
     for partition in started:
-        partition.become_leader(1)
+        lead(partition, 1)
     return started
 
 
-def create(logs: LogManager, *names: str) -> list[Partition]:
+def create(logs: LogManager, *names: str) -> list[Log]:
     return [logs.create(name, 0, TOPIC_ID, CONFIG, 0) for name in names]
 
 
@@ -38,7 +56,7 @@ def known_of(*names: str) -> dict[tuple[str, int], bytes]:
     return {(name, 0): TOPIC_ID for name in names}
 
 
-def append_and_commit(logs: LogManager, partition: Partition, *batches: bytearray) -> None:
+def append_and_commit(logs: LogManager, partition: Log, *batches: bytearray) -> None:
     for each in batches:
         partition.append(each, NOW_MS)
     assert logs.commit() == []
@@ -110,7 +128,7 @@ def test_damaged_checkpoints_do_not_keep_the_broker_down(tmp_path: Path, name: s
     logs.close()
 
 
-# -- what lies in a directory
+# -- the contents of a directory
 
 
 def test_unknown_partitions_are_set_aside_and_not_deleted(tmp_path: Path) -> None:
@@ -247,7 +265,7 @@ def test_who_waits_is_told_after_the_commit(tmp_path: Path) -> None:
     logs = start(tmp_path)
     orders, other = create(logs, "orders", "other")
     seen: list[tuple[str, int]] = []
-    logs.on_advance = lambda partition: seen.append((partition.topic, partition.high_watermark))
+    watch(logs, lambda replica: seen.append((replica.topic, replica.high_watermark)))
     orders.append(batch(b"a"), NOW_MS)
     other.append(batch(b"a", b"b"), NOW_MS)
     assert seen == []
@@ -261,8 +279,8 @@ def test_who_waits_is_told_after_the_commit(tmp_path: Path) -> None:
 # -- failures
 
 
-def break_write(partition: Partition) -> None:
-    """The next write cannot open the file any more, as on a disk that is gone."""
+def break_write(partition: Log) -> None:
+    """The next write cannot open the file any more, as on a broken disk."""
     partition.active.release()
     os.rename(partition.active.path, f"{partition.active.path}.elsewhere")
 
@@ -271,8 +289,8 @@ def test_a_failed_directory_goes_offline_and_the_others_serve(tmp_path: Path) ->
     logs = start(tmp_path / "a", tmp_path / "b")
     one, two, three = create(logs, "one", "two", "three")
     assert one.log_directory is three.log_directory is not two.log_directory
-    told: list[Partition] = []
-    logs.on_advance = told.append
+    told: list[Log] = []
+    watch(logs, lambda replica: told.append(replica.log))
     for partition in (one, two, three):
         partition.append(batch(b"a"), NOW_MS)
     break_write(one)
@@ -280,7 +298,7 @@ def test_a_failed_directory_goes_offline_and_the_others_serve(tmp_path: Path) ->
     assert [partition for partition, _ in failed] == [one, three]
     assert logs.get("one", 0) is None and logs.get("three", 0) is None
     assert logs.get("two", 0) is two and two.high_watermark == 1
-    assert set(told) == {one, two, three}  # fetches that wait at them find out
+    assert set(told) == {one, two, three}  # fetches that wait at these partitions notice it
     assert append(two, batch(b"b")) == [1]
     logs.close()
     assert (tmp_path / "b" / ".kafka_cleanshutdown").exists()
@@ -310,10 +328,15 @@ def test_appends_to_an_offline_partition_are_not_acknowledged(tmp_path: Path) ->
     logs.close()
 
 
-def test_a_roll_that_fails_in_the_middle_of_a_pass_is_reported(tmp_path: Path) -> None:
+def test_a_roll_that_fails_in_the_middle_of_a_pass_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(partition: Log, base_offset: int, now_ms: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
     logs = start(tmp_path)
     partition = logs.create("orders", 0, TOPIC_ID, topic_config(segment_bytes=300), 0)
-    os.mkdir(f"{partition.directory}/{4:020d}.log")
+    monkeypatch.setattr(Log, "add_segment", broken)
     for _ in range(4):
         partition.append(batch(b"v"), NOW_MS)
     with pytest.raises(KafkaError) as caught:
@@ -327,7 +350,7 @@ def test_a_roll_that_fails_in_the_middle_of_a_pass_is_reported(tmp_path: Path) -
 
 
 class Later:
-    """A thread that gets to its work when the test says so."""
+    """A thread that does its work when the test lets it."""
 
     def __init__(self) -> None:
         self.waiting: list[tuple[Callable[[], Any], Callable[[Any], None]]] = []
@@ -360,12 +383,17 @@ def test_a_roll_flushes_in_the_background_and_then_moves_the_recovery_point(tmp_
     logs.close()
 
 
-def test_a_background_error_takes_the_directory_offline(tmp_path: Path) -> None:
+def test_a_background_error_takes_the_directory_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(path: str) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
     later = Later()
     logs = start(tmp_path)
     logs.submit = later.submit
     create(logs, "orders")
-    (tmp_path / f"{checkpoints.HIGH_WATERMARKS}.tmp").mkdir()
+    monkeypatch.setattr(files, "fsync_path", broken)
     logs.checkpoint_high_watermarks()
     later.run()
     assert logs.online == [] and logs.get("orders", 0) is None
@@ -389,13 +417,6 @@ def test_flush_ms_syncs_what_is_old(tmp_path: Path) -> None:
     logs.close()
 
 
-def test_jobs_that_never_run_are_not_scheduled(tmp_path: Path) -> None:
-    logs = start(tmp_path)
-    assert logs.flushing.aged not in [job for _, job in logs.jobs]
-    assert min(interval_ms for interval_ms, _ in logs.jobs) >= 1000
-    logs.close()
-
-
 def test_producers_expire(tmp_path: Path) -> None:
     clock = ManualClock(NOW_MS)
     logs = manager(tmp_path, clock=clock, producer_id_expiration_ms=1000)
@@ -412,7 +433,7 @@ def test_producers_expire(tmp_path: Path) -> None:
 
 
 def test_many_partitions_cost_little(tmp_path: Path) -> None:
-    """An idle one holds a few KB and no descriptor."""
+    """An idle one takes a few KB and no descriptor."""
     count = 1000
     logs = start(tmp_path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -446,11 +467,11 @@ def test_verification_of_transactions_can_be_switched_while_it_runs(tmp_path: Pa
     logs = manager(tmp_path)
     logs.open_all({}, lambda topic: CONFIG)
     early = logs.create("orders", 0, TOPIC_ID, CONFIG, 0)
-    before = early.verify_transactions
+    before = early.context.verify_transactions
     logs.config["transaction.partition.verification.enable"] = not before
     logs.reconfigure()
     late = logs.create("orders", 1, TOPIC_ID, CONFIG, 0)
-    assert early.verify_transactions is late.verify_transactions is (not before)
+    assert early.context.verify_transactions is late.context.verify_transactions is (not before)
     logs.close()
 
 
@@ -479,3 +500,277 @@ def test_many_segments_share_a_few_descriptors(tmp_path: Path) -> None:
     finally:
         limit_open_files(0, None)
         logs.close()
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="no /proc here: it needs Linux")
+def test_letting_go_of_files_that_are_in_use_is_not_asked_for_each_time(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    partitions = create(logs, *(f"t{number}" for number in range(60)))
+    for partition in partitions:
+        append_and_commit(logs, partition, batch(b"0"))
+    logs.release_files()
+    asked = []
+
+    def release() -> None:
+        asked.append(1)
+        logs.release_files()
+
+    limit_open_files(8, release)
+    try:
+        held = [partition.read(0, 1000, limit_offset=1, at_least_one=True) for partition in partitions]
+        assert len(held) == 60 and len(asked) <= 60 / 2
+    finally:
+        limit_open_files(0, None)
+        logs.close()
+
+
+@contextmanager
+def descriptors(left: int) -> Iterator[None]:
+    """Leave the process with this many descriptors."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    free = [os.open(os.devnull, os.O_RDONLY) for _ in range(left + 1)]
+    for fd in free:
+        os.close(fd)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (sorted(free)[left], hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_no_descriptor_left_is_no_fault_of_the_disk(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    (partition,) = create(logs, "a")
+    append_and_commit(logs, partition, batch(b"0"))
+    append_and_commit(logs, partition, batch(b"1"))
+    logs.release_files()
+    with descriptors(0):
+        with pytest.raises(KafkaError) as refused:
+            read_all(partition)
+        assert refused.value.code == errors.KAFKA_STORAGE_ERROR
+        partition.append(batch(b"2"), NOW_MS)
+        assert [each for each, _ in logs.commit()] == [partition] and partition.high_watermark == 2
+        logs.checkpoint_high_watermarks()
+        assert partition._failed(OSError(errno.ENFILE, "the system has none")).code == refused.value.code
+    assert partition.log_directory.is_online
+    assert logs.commit() == [] and partition.high_watermark == 3, "what was refused is written when it can be"
+    assert values(read_all(partition)) == [b"0", b"1", b"2"]
+    logs.close()
+
+
+def test_an_fsync_waits_for_a_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    shortages = [OSError(errno.EMFILE, "none"), OSError(errno.ENFILE, "none")]
+    done = []
+
+    def work() -> None:
+        if shortages:
+            raise shortages.pop()
+        done.append(1)
+
+    monkeypatch.setattr("pykafkad.storage.files.time.sleep", lambda seconds: None)
+    files.patiently(work)
+    assert done == [1]
+    shortages += [OSError(errno.EMFILE, "none")] * 1000
+    with pytest.raises(OSError, match="none"):
+        files.patiently(work)
+    shortages[:] = [OSError(errno.EIO, "the disk")]
+    with pytest.raises(OSError, match="the disk"):
+        files.patiently(work)
+
+
+def test_a_roll_without_descriptors_is_tried_again(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    (partition,) = create(logs, "a")
+    append_and_commit(logs, partition, batch(b"0"))
+    for left in range(5):
+        with descriptors(left), suppress(OSError):
+            partition.roll(NOW_MS)
+    if len(partition.segments) == 1:
+        partition.roll(NOW_MS)
+    append_and_commit(logs, partition, batch(b"1"))
+    assert values(read_all(partition)) == [b"0", b"1"] and partition.log_directory.is_online
+    logs.close()
+
+
+def test_an_index_that_cannot_be_opened_has_its_entry_later(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    (partition,) = create(logs, "a")
+    for _ in range(3):
+        append_and_commit(logs, partition, batch(bytes(5000)))
+    logs.release_files()
+    with descriptors(1):  # for the log, which stays open
+        partition.append(batch(bytes(5000)), NOW_MS)
+        assert logs.commit() == []
+    assert partition.high_watermark == 4 and partition.log_directory.is_online
+    append_and_commit(logs, partition, batch(b"x"))
+    assert partition.high_watermark == 5
+    assert len(values(read_all(partition))) == 5
+    logs.close()
+
+
+def test_descriptors_that_are_kept_for_writing_are_not_for_reading(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    (partition,) = create(logs, "a")
+    append_and_commit(logs, partition, batch(b"0"))
+    logs.release_files()
+    limit_open_files(1000, logs.release_files, 3)
+    try:
+        with pytest.raises(KafkaError):
+            read_all(partition)
+        append_and_commit(logs, partition, batch(b"1"))
+    finally:
+        limit_open_files(0, None)
+    assert values(read_all(partition)) == [b"0", b"1"]
+    logs.close()
+
+
+class Counted(dict[Any, Any]):
+    """A table that counts how often somebody iterates over all of it."""
+
+    walks = 0
+
+    def __iter__(self) -> Any:
+        self.walks += 1
+        return super().__iter__()
+
+    def values(self) -> Any:
+        self.walks += 1
+        return super().values()
+
+    def items(self) -> Any:
+        self.walks += 1
+        return super().items()
+
+
+def test_what_a_deletion_takes_does_not_depend_on_how_many_partitions_there_are(tmp_path: Path) -> None:
+    logs = start(tmp_path / "a", tmp_path / "b")
+    for topic in ("orders", "other"):
+        for index in range(40):
+            logs.create(topic, index, TOPIC_ID, CONFIG, 0)
+    assert [each.partition_count for each in logs.directories] == [40, 40]
+    logs.partitions = table = Counted(logs.partitions)
+    for index in range(40):
+        logs.delete("orders", index)
+    assert logs.place(2) == [each.directory_id for each in logs.directories]
+    assert table.walks == 0
+    assert [each.partition_count for each in logs.directories] == [20, 20]
+    assert "orders" not in logs._settings and "other" in logs._settings
+    logs.close()
+
+
+def test_what_a_deleted_partition_had_queued_is_not_written(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    for name in ("a", "b", "c"):
+        logs.create(name, 0, TOPIC_ID, CONFIG, 0).append(batch(b"v"), NOW_MS)
+    told: list[str] = []
+    watch(logs, lambda replica: told.append(replica.topic))
+    logs.delete("b", 0)
+    assert logs.commit() == [] and told == ["b", "a", "c"]
+    logs.close()
+
+
+@pytest.mark.parametrize("released", [True, False], ids=["files closed", "files open"])
+def test_a_deleted_partition_takes_nothing_more(tmp_path: Path, released: bool) -> None:
+    """A coordinator may hold it for a moment. Its file cannot be opened any more, which is not the disk's fault."""
+    logs = start(tmp_path)
+    partition, other = create(logs, "gone", "other")
+    logs.commit()
+    logs.delete("gone", 0)
+    if released:
+        partition.active.release()
+    for take in (partition.append, partition.append_built):
+        with pytest.raises(KafkaError) as refused:
+            take(batch(b"late"), NOW_MS)
+        assert refused.value.code == errors.NOT_LEADER_OR_FOLLOWER
+    assert logs.commit() == [] and all(directory.is_online for directory in logs.directories)
+    other.append(batch(b"v"), NOW_MS)
+    logs.commit()
+    assert other.high_watermark == 1
+    logs.close()
+
+
+# -- the clean-shutdown marker is gone for good
+
+
+@pytest.mark.parametrize("marked", [True, False], ids=["clean", "unclean"])
+def test_a_marker_stays_away_before_anything_can_be_appended(
+    marked: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The sync runs beside the start, and the first write waits for it. A start without a marker syncs as well, since
+    the one before it, which removed the marker, may have been killed."""
+    marker = tmp_path / ".kafka_cleanshutdown"
+    start(tmp_path).close(clean=marked)
+    assert marker.exists() == marked
+    may_end, done = threading.Event(), []
+    fsync = files.fsync_path
+
+    def slow(path: str) -> None:
+        if path == str(tmp_path):
+            assert not marker.exists() and may_end.wait(timeout=30)
+            done.append(path)
+        fsync(path)
+
+    def committing(partition: Log) -> None:
+        assert done == [str(tmp_path)]
+
+    logs = log_manager(broker_config(tmp_path), ManualClock(NOW_MS), Later().submit)
+    monkeypatch.setattr(files, "fsync_path", slow)
+    monkeypatch.setattr(Log, "commit", committing)
+    logs.take_markers()
+    logs.open_all({}, lambda topic: CONFIG)
+    assert not done
+    logs.create("orders", 0, TOPIC_ID, CONFIG, 0).append(batch(b"v"), NOW_MS)
+    may_end.set()
+    logs.commit()
+    assert done == [str(tmp_path)]
+    monkeypatch.undo()
+    logs.close()
+
+
+def test_a_marker_whose_removal_cannot_be_synced_takes_its_directory_offline(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(path: str) -> None:
+        if path == str(tmp_path / "a"):
+            raise OSError(errno.EIO, "Input/output error")
+
+    start(tmp_path / "a", tmp_path / "b").close()
+    monkeypatch.setattr(files, "fsync_path", broken)
+    logs = manager(tmp_path / "a", tmp_path / "b")
+    logs.open_all({}, lambda topic: CONFIG)
+    partitions = [
+        logs.create("orders", index, TOPIC_ID, CONFIG, 0, directory.directory_id)
+        for index, directory in enumerate(logs.directories)
+    ]
+    for partition in partitions:
+        partition.append(batch(b"v"), NOW_MS)
+    assert [partition for partition, _ in logs.commit()] == partitions[:1]
+    assert [each.is_online for each in logs.directories] == [False, True]
+    logs.close()
+
+
+@pytest.mark.parametrize("moved", [False, True], ids=["deleted", "moved and deleted"])
+def test_a_new_topic_is_not_taken_for_the_one_before_it(moved: bool, tmp_path: Path) -> None:
+    """After DeleteRecords, a deletion, a topic with the same name and a crash, the checkpoints must not have the old
+    log start."""
+    logs = start(tmp_path / "a", tmp_path / "b")
+    first = logs.directories[0].directory_id
+    partition = logs.create("orders", 0, TOPIC_ID, CONFIG, 0, first)
+    append_and_commit(logs, partition, *(batch(b"old") for _ in range(10)))
+    partition.delete_records(8)
+    partition.flush()
+    logs.checkpoint_log_starts()
+    logs.checkpoint_recovery_points()
+    if moved:
+        logs.moves.ask("orders", 0, logs.directories[1].path)
+        assert partition.log_directory is logs.directories[1]
+    logs.delete("orders", 0)
+    again = logs.create("orders", 0, TOPIC_ID, CONFIG, 0, first)
+    append_and_commit(logs, again, batch(b"new"), batch(b"newer"))
+    for directory in logs.directories:
+        for name in (checkpoints.LOG_STARTS, checkpoints.RECOVERY_POINTS):
+            assert max(checkpoints.read_offsets(f"{directory.path}/{name}").values(), default=0) == 0
+    logs.close(clean=False)
+    logs = start(tmp_path / "a", tmp_path / "b", known=known_of("orders"))
+    assert values(read_all(logs.partitions["orders", 0])) == [b"new", b"newer"]
+    logs.close()

@@ -1,20 +1,29 @@
-"""Partitions that move between log directories: while written to, stopped, crashed, refused."""
+"""Partitions that move between log directories: during writes, stops, crashes, refusals."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from storage_kit import (
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.log.log import Log
+from pykafkad.storage.manager import LogManager
+from pykafkad.storage.moves import move, moves
+from tests.storage_kit import (
     NOW_MS,
     TOPIC_ID,
     Threads,
     append,
     batch,
     idempotent,
+    lead,
     manager,
     marker,
     read_all,
@@ -22,18 +31,12 @@ from storage_kit import (
     values,
 )
 
-from pykafkad import errors
-from pykafkad.errors import KafkaError
-from pykafkad.storage import checkpoints, move
-from pykafkad.storage.manager import LogManager
-from pykafkad.storage.partition import Partition
-
 CONFIG = topic_config(segment_bytes=4000, index_interval_bytes=100, file_delete_delay_ms=1000)
 KEY = ("orders", 0)
 
 
 class Home:
-    """Two log directories, a manager over them, and what the metadata says."""
+    """Two log directories, a manager over them, and the directories according to the metadata."""
 
     def __init__(self, path: Path) -> None:
         self.paths = [path / "a", path / "b"]
@@ -48,16 +51,16 @@ class Home:
         self.logs.moves.on_moved = self.on_moved
         self.logs.open_all(dict.fromkeys(self.assigned, TOPIC_ID), lambda topic: CONFIG)
         for partition in self.logs:
-            partition.become_leader(1)
+            lead(partition, 1)
         self.threads.all()
         self.logs.moves.resume()
         return self.logs
 
-    def on_moved(self, partition: Partition, directory: Any, done: Callable[[Any], None]) -> None:
+    def on_moved(self, partition: Log, directory: Any, done: Callable[[Any], None]) -> None:
         self.assigned[partition.topic, partition.index] = directory.directory_id
         done(None)
 
-    def create(self, topic: str = "orders") -> Partition:
+    def create(self, topic: str = "orders") -> Log:
         directory = self.logs.directories[0].directory_id
         self.assigned[topic, 0] = directory
         return self.logs.create(topic, 0, TOPIC_ID, CONFIG, 0, directory)
@@ -66,16 +69,16 @@ class Home:
         self.logs.moves.ask(topic, 0, str(self.paths[to]))
 
     def names(self, which: int) -> list[str]:
-        """Partitions' directories, their marks without the random part."""
+        """The names of the partitions' directories, without the random parts of their suffixes."""
         found = [entry.name for entry in os.scandir(self.paths[which]) if entry.is_dir()]
         return sorted(name if "." not in name else f"{name[:8]}-{name.rpartition('-')[2]}" for name in found)
 
     def crash(self) -> None:
-        """The process is gone; what it wrote is there."""
+        """The process ends; what it wrote is there."""
         self.logs.close(clean=False)
 
     @property
-    def partition(self) -> Partition:
+    def partition(self) -> Log:
         return self.logs.partitions[KEY]
 
 
@@ -84,13 +87,13 @@ def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
 
 
-def fill(partition: Partition, count: int, size: int = 500) -> None:
+def fill(partition: Log, count: int, size: int = 500) -> None:
     for number in range(count):
         append(partition, batch(b"%d" % number + b"x" * size))
-    partition.log_directory.dirty.clear()
+    partition.context.dirty.clear()
 
 
-def where(partition: Partition) -> str:
+def where(partition: Log) -> str:
     return os.path.basename(partition.log_directory.path)
 
 
@@ -136,8 +139,8 @@ def test_a_batch_that_is_queued_is_written_first(home: Home) -> None:
     partition = home.create()
     fill(partition, 2)
     home.move(1)
-    home.threads.step()  # synced: what is left is the switch
     partition.append(batch(b"queued"), NOW_MS)
+    home.threads.step()  # synced: what is left is the switch
     for _ in range(5):
         if home.threads.waiting:
             home.threads.step()
@@ -168,7 +171,7 @@ def test_a_move_begins_anew_after_a_stop(home: Home, clean: bool) -> None:
         home.threads.all()
         home.logs.close()
         (copy,) = home.paths[1].glob("*-future")
-        assert not list(copy.iterdir())  # Kafka would believe what is in it, after a clean stop
+        assert not list(copy.iterdir())  # Kafka would rely on it after a clean stop
     else:
         home.crash()
     home.start()
@@ -179,7 +182,7 @@ def test_a_move_begins_anew_after_a_stop(home: Home, clean: bool) -> None:
 
 
 def test_a_crash_between_the_copy_and_the_end_of_the_original(home: Home) -> None:
-    """Both have the partition's name: the one that the metadata names has everything."""
+    """Both have the partition's name; the one in the metadata's directory has everything."""
     partition = home.create()
     fill(partition, 10)
     home.move(1)
@@ -194,7 +197,7 @@ def test_a_crash_between_the_copy_and_the_end_of_the_original(home: Home) -> Non
 
 
 def test_a_crash_before_the_copy_has_the_name(home: Home) -> None:
-    """The metadata names the target already, and what is there counts: the original."""
+    """The metadata has the target already, but the original is what counts."""
     partition = home.create()
     fill(partition, 10)
     home.move(1)
@@ -298,6 +301,39 @@ def test_a_target_that_fails(home: Home, monkeypatch: pytest.MonkeyPatch) -> Non
     assert refused.value.code == errors.KAFKA_STORAGE_ERROR
 
 
+def test_while_a_directory_is_offline_nothing_moves(tmp_path: Path) -> None:
+    """There may be another copy in it."""
+    home = Home(tmp_path)
+    home.logs.close()
+    home.paths.append(tmp_path / "c")
+    home.start()
+    home.create()
+    home.logs.directories[2].fail("the disk is gone")
+    with pytest.raises(KafkaError) as refused:
+        home.move(1)
+    assert refused.value.code == errors.KAFKA_STORAGE_ERROR and not list(home.logs.moves)
+
+
+def test_a_move_that_the_metadata_does_not_take_is_given_up(
+    home: Home, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fill(home.create(), 3)
+    home.logs.moves.on_moved = lambda partition, directory, done: done(
+        KafkaError(errors.KAFKA_STORAGE_ERROR, "no room")
+    )
+    home.move(1)
+    home.threads.all()
+    assert where(home.partition) == "a" and not list(home.logs.moves)
+    assert "the metadata could not be written" in capfd.readouterr().err
+
+
+def test_the_name_of_what_moved_is_synced_too() -> None:
+    synced: list[str] = []
+    parent: Any = SimpleNamespace(path="/logs", syncs=SimpleNamespace(path=synced.append))
+    moves.sync_all(parent, "/logs/orders-0", [])
+    assert synced[-1] == "/logs" and "/logs/orders-0" in synced
+
+
 @pytest.mark.parametrize(
     ("topic", "path", "code"),
     [
@@ -318,15 +354,47 @@ def test_refusals(tmp_path: Path, topic: str, path: str, code: int) -> None:
 
 
 def test_a_rate_is_kept(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    waits: list[float] = []
-    monkeypatch.setattr(move.time, "sleep", waits.append)
+    waits: list[int] = []
+
+    def later(delay_ms: int, action: Callable[[], Any]) -> None:
+        waits.append(delay_ms)
+        home.logs.clock.advance(delay_ms)  # type: ignore[attr-defined]
+        action()
+
+    home.logs.call_later = later
     monkeypatch.setattr(move, "LAST_BYTES", 100)
     home.logs.config.dynamic[move.RATE] = "100000"
     partition = home.create()
     fill(partition, 400)
     home.move(1)
     home.threads.all()
-    assert len(waits) == -(-partition.size // 100_000) and 1.5 < sum(waits) < 2.5
+    assert where(partition) == "b" and 1_500 < sum(waits) < 2_500
+
+
+def test_a_rate_of_a_byte_a_second_holds_no_thread_and_may_be_changed(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later: list[tuple[int, Callable[[], Any]]] = []
+    home.logs.call_later = lambda delay_ms, action: later.append((delay_ms, action))
+    monkeypatch.setattr(move, "LAST_BYTES", 100)
+    home.logs.config.dynamic[move.RATE] = "1"
+    partition = home.create()
+    fill(partition, 400)
+    home.move(1)
+    for _ in range(5):
+        home.threads.all()
+        ((delay_ms, action),) = later
+        assert delay_ms == move.PAY_MS and where(partition) == "a"
+        later.clear()
+        home.logs.clock.advance(delay_ms)  # type: ignore[attr-defined]
+        action()
+    home.logs.config.dynamic[move.RATE] = str((1 << 63) - 1)
+    while later:
+        delay_ms, action = later.pop()
+        home.logs.clock.advance(delay_ms)  # type: ignore[attr-defined]
+        action()
+        home.threads.all()
+    assert where(partition) == "b"
 
 
 def test_transactions_go_along(home: Home) -> None:
@@ -343,7 +411,7 @@ def test_transactions_go_along(home: Home) -> None:
 
 
 def test_a_segment_without_records_moves_too(home: Home) -> None:
-    """A cleaning may leave one: it is a file all the same, which the next cleaning reads."""
+    """Compaction may leave such a segment; its file is needed by the next cleaning."""
     partition = home.create()
     fill(partition, 30)
     first = partition.segments[0]
@@ -369,3 +437,145 @@ def test_a_move_back_waits_until_the_original_is_gone(home: Home) -> None:
     home.threads.all()
     assert where(partition) == "a" and all(directory.is_online for directory in home.logs.directories)
     assert home.names(0) == ["orders-0", "orders-0-delete"] and len(read_all(partition)) == 5
+
+
+# -- many of them
+
+
+class Counted(dict[Any, Any]):
+    """A table that counts how often somebody iterates over all of it."""
+
+    walks = 0
+
+    def __iter__(self) -> Any:
+        self.walks += 1
+        return super().__iter__()
+
+    def values(self) -> Any:
+        self.walks += 1
+        return super().values()
+
+    def items(self) -> Any:
+        self.walks += 1
+        return super().items()
+
+
+MANY = 40
+
+
+def test_what_a_move_takes_does_not_depend_on_how_many_there_are(home: Home) -> None:
+    topics = [f"t{number}" for number in range(MANY)]
+    partitions = [home.create(topic) for topic in topics]
+    for partition in partitions:
+        append(partition, batch(b"a"))
+    home.logs.moves._moves = moves = Counted()
+    home.logs.partitions = served = Counted(home.logs.partitions)
+    for topic in topics:
+        home.move(1, topic)
+    for topic in topics[MANY // 2 :]:
+        home.logs.moves.cancel(topic, 0, "it is deleted")
+    while home.threads.waiting:
+        home.threads.step()
+    assert [where(partition) for partition in partitions] == ["b"] * (MANY // 2) + ["a"] * (MANY // 2)
+    assert moves.walks + served.walks == 0 and not moves
+    assert [each.partition_count for each in home.logs.directories] == [MANY // 2, MANY // 2]
+
+
+def test_two_copy_at_a_time_in_the_order_in_which_they_were_asked_for(home: Home) -> None:
+    topics = [f"t{number}" for number in range(6)]
+    for topic in topics:
+        home.create(topic)
+    for topic in topics:
+        home.move(1, topic)
+    assert [each.partition.topic for each in home.logs.moves if each.started] == topics[:2]
+    home.logs.moves.cancel("t2", 0, "somebody thought better of it")
+    home.logs.moves.cancel("t0", 0, "and of this one")
+    home.threads.all()
+    moved = [name for name in topics if where(home.logs.partitions[name, 0]) == "b"]
+    assert moved == ["t1", "t3", "t4", "t5"]
+
+
+@pytest.mark.parametrize("step", ["missing", "side_files", "_copied_some", "_settle", "_switch"])
+def test_a_mistake_of_ours_ends_one_move_and_none_of_the_others(
+    home: Home, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(move, "LAST_BYTES", 100)
+    topics = [f"t{number}" for number in range(4)]
+    for topic in topics:
+        fill(home.create(topic), 3)
+    real = getattr(move.Move, step)
+
+    def broken(one: move.Move, *arguments: Any) -> Any:
+        if one.partition.topic in ("t0", "t1"):
+            raise RuntimeError("our mistake")
+        return real(one, *arguments)
+
+    monkeypatch.setattr(move.Move, step, broken)
+    for topic in topics:
+        home.move(1, topic)
+    home.threads.all()
+    assert [where(home.logs.partitions[topic, 0]) for topic in topics] == ["a", "a", "b", "b"]
+    assert not list(home.logs.moves) and len(home.logs.online) == 2
+    assert [name for name in home.names(1) if not name.endswith("delete")] == ["t2-0", "t3-0"]
+
+
+def test_files_that_are_gone_end_a_move_and_no_directory(home: Home) -> None:
+    partition, other = home.create(), home.create("other")
+    fill(partition, 5)
+    os.rename(partition.directory, f"{partition.directory}.gone")
+    home.move(1)
+    home.move(1, "other")
+    home.threads.all()
+    assert len(home.logs.online) == 2 and not list(home.logs.moves)
+    assert (where(partition), where(other)) == ("a", "b")
+
+
+def test_a_disk_that_fails_ends_its_directory(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(fd: int, size: int, offset: int) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    partition = home.create()
+    fill(partition, 5)
+    monkeypatch.setattr(move, "LAST_BYTES", 100)
+    monkeypatch.setattr(os, "pread", broken)
+    home.move(1)
+    home.threads.all()
+    assert [each.is_online for each in home.logs.directories] == [False, True]
+
+
+# -- the checkpoints of a copy
+
+
+def test_a_checkpoint_vouches_for_a_copy_only_when_it_is_on_the_disk(home: Home) -> None:
+    """If the copy got the original's recovery point, a start after a power failure would rely on torn bytes."""
+    partition = home.create()
+    fill(partition, 30)
+    partition.flush()
+    end = partition.log_end_offset
+    points = checkpoints.RECOVERY_POINTS
+    source, target = home.logs.directories
+    assert partition.recovery_point > partition.bases[0] and len(partition.bases) > 2
+    said = partition.recovery_point
+    home.move(1)
+    while where(partition) == "a":
+        assert home.logs.checkpointing.offsets_of(source, points) == {KEY: said}
+        assert home.logs.checkpointing.offsets_of(target, points) == {KEY: 0}
+        home.threads.step()
+    assert home.logs.checkpointing.offsets_of(source, points) == {}
+    assert home.logs.checkpointing.offsets_of(target, points) == {KEY: partition.bases[0]}
+    assert partition.flushed_offset == partition.bases[0] == 0
+    home.threads.all()
+    assert home.logs.checkpointing.offsets_of(target, points) == {KEY: end}
+
+
+def test_a_sync_of_the_original_says_nothing_of_the_copy(home: Home) -> None:
+    """The flush was in progress when the partition changed to its new directory."""
+    partition = home.create()
+    fill(partition, 30)
+    home.logs.flushing.soon(partition, 0, partition.log_end_offset)
+    sync = home.threads.waiting.pop()
+    home.move(1)
+    while where(partition) == "a":
+        home.threads.step()
+    sync()
+    assert partition.recovery_point == partition.flushed_offset == 0

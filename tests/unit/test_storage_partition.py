@@ -9,11 +9,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from storage_kit import (
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.hot import records
+from pykafkad.hot.records import RecordsError
+from pykafkad.slices import finish
+from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.files import OFFSET_MAX, StorageError
+from pykafkad.storage.log.log import Log
+from tests.storage_kit import (
     NOW_MS,
     append,
     batch,
     idempotent,
+    lead,
     marker,
     new_partition,
     open_partition,
@@ -21,19 +31,12 @@ from storage_kit import (
     values,
 )
 
-from pykafkad import errors
-from pykafkad.errors import KafkaError
-from pykafkad.hot import records
-from pykafkad.hot.records import RecordsError
-from pykafkad.storage.files import StorageError
-from pykafkad.storage.partition import Partition
-
 
 def refusal(code: int) -> Any:
     return pytest.raises(KafkaError, check=lambda error: error.code == code)
 
 
-def files(partition: Partition, suffix: str) -> list[str]:
+def files(partition: Log, suffix: str) -> list[str]:
     return sorted(name for name in os.listdir(partition.directory) if name.endswith(suffix))
 
 
@@ -85,7 +88,7 @@ def test_a_refused_batch_leaves_no_trace(tmp_path: Path) -> None:
     broken[-1] ^= 1
     with pytest.raises(RecordsError):
         partition.append(broken, NOW_MS)
-    assert (partition.log_end_offset, partition.log_directory.dirty) == (0, [])
+    assert (partition.log_end_offset, partition.context.dirty) == (0, [])
 
 
 def test_a_batch_that_fits_no_segment_is_refused(tmp_path: Path) -> None:
@@ -142,7 +145,7 @@ def test_a_range_never_crosses_a_segment(tmp_path: Path) -> None:
 def test_the_epoch_history_answers_as_the_log_grows(tmp_path: Path) -> None:
     partition = new_partition(tmp_path, leader_epoch=0)
     append(partition, batch(b"a", b"b"))
-    partition.become_leader(3)
+    lead(partition, 3)
     append(partition, batch(b"c"))
     assert partition.end_offset_for_epoch(0) == (0, 2)
     assert partition.end_offset_for_epoch(3) == (3, 3)
@@ -155,7 +158,7 @@ def test_log_append_time_is_answered_and_stored(tmp_path: Path) -> None:
     partition.commit()
     assert appended.log_append_time_ms == NOW_MS + 5
     assert [record.timestamp for record in read_all(partition)] == [NOW_MS + 5]
-    assert partition.max_timestamp_offset() == (0, NOW_MS + 5, 0)
+    assert finish(partition.max_timestamp_offset()) == (0, NOW_MS + 5, 0)
 
 
 def test_timestamps_across_segments(tmp_path: Path) -> None:
@@ -163,18 +166,18 @@ def test_timestamps_across_segments(tmp_path: Path) -> None:
     append(partition, *(batch(b"v%d" % each, timestamp=NOW_MS + each * 10) for each in range(20)))
     for timestamp in range(0, 200, 5):
         expected = -(-timestamp // 10)
-        found = partition.offset_for_timestamp(NOW_MS + timestamp)
+        found = finish(partition.offset_for_timestamp(NOW_MS + timestamp))
         assert found == ((expected, NOW_MS + expected * 10, 0) if expected < 20 else None)
-    assert partition.max_timestamp_offset() == (19, NOW_MS + 190, 0)
+    assert finish(partition.max_timestamp_offset()) == (19, NOW_MS + 190, 0)
 
 
 def test_no_timestamps_no_answer(tmp_path: Path) -> None:
     partition = new_partition(tmp_path)
-    assert partition.max_timestamp_offset() is None
-    assert partition.offset_for_timestamp(0) is None
+    assert finish(partition.max_timestamp_offset()) is None
+    assert finish(partition.offset_for_timestamp(0)) is None
     append(partition, batch(b"a", timestamp=-1))
-    assert partition.max_timestamp_offset() is None
-    assert partition.offset_for_timestamp(0) is None
+    assert finish(partition.max_timestamp_offset()) is None
+    assert finish(partition.offset_for_timestamp(0)) is None
 
 
 # -- producers
@@ -186,7 +189,7 @@ def test_a_duplicate_answers_the_original_and_is_not_stored(tmp_path: Path) -> N
     again = partition.append(idempotent(0, b"a", b"b", timestamp=NOW_MS - 5), NOW_MS)
     assert (again.base_offset, again.last_offset, again.duplicate) == (1, 2, True)
     assert again.log_append_time_ms == NOW_MS - 5  # Kafka answers the original's timestamp here
-    assert partition.log_directory.dirty == [partition]  # of the first append only
+    assert partition.context.dirty == [partition]  # of the first append only
     partition.commit()
     assert values(read_all(partition)) == [b"other", b"a", b"b"]
 
@@ -213,7 +216,7 @@ def test_producers_survive_a_restart(tmp_path: Path, clean: bool, segment_bytes:
     append(partition, *(idempotent(sequence, b"v%d" % sequence) for sequence in range(10)))
     partition.close(clean=clean)
     partition = open_partition(tmp_path, clean=clean, segment_bytes=segment_bytes)
-    partition.become_leader(1)
+    lead(partition, 1)
     again = partition.append(idempotent(9, b"v9"), NOW_MS)
     assert (again.base_offset, again.duplicate) == (9, True)
     with refusal(errors.OUT_OF_ORDER_SEQUENCE_NUMBER):
@@ -265,7 +268,7 @@ def test_transactions_survive_a_restart(tmp_path: Path, clean: bool) -> None:
         partition.commit()
     partition.close(clean=clean)
     partition = open_partition(tmp_path, clean=clean)
-    partition.become_leader(1)
+    lead(partition, 1)
     assert (partition.high_watermark, partition.last_stable_offset) == (5, 4)
     part = partition.read(0, 1 << 20, limit_offset=4, at_least_one=True)
     assert part is not None and partition.aborted_transactions(0, part) == [(2, 2)]
@@ -290,15 +293,18 @@ def test_a_failed_write_takes_the_directory_offline(tmp_path: Path, monkeypatch:
     assert partition.high_watermark == 1
 
 
-def test_a_failed_roll_is_a_storage_error(tmp_path: Path) -> None:
+def test_a_failed_roll_is_a_storage_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(partition: Log, base_offset: int, now_ms: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
     partition = new_partition(tmp_path, segment_bytes=300)
     append(partition, batch(b"a"), batch(b"b"), batch(b"c"))
-    os.mkdir(f"{partition.directory}/{4:020d}.log")
     append(partition, batch(b"d"))
+    monkeypatch.setattr(Log, "add_segment", broken)
     with refusal(errors.KAFKA_STORAGE_ERROR) as caught:
         partition.append(batch(b"e"), NOW_MS)
     assert isinstance(caught.value.__cause__, OSError)
-    assert caught.value.__cause__.errno == errno.EISDIR
+    assert caught.value.__cause__.errno == errno.EIO
     assert not partition.log_directory.is_online
 
 
@@ -315,7 +321,7 @@ def test_what_has_changed_under_the_broker_is_said_to_be_damaged(
     partition = open_partition(tmp_path, recovery_point=3, index_interval_bytes=1)
     for look in (
         lambda: partition.read(0, 1000, limit_offset=3, at_least_one=True),
-        lambda: partition.offset_for_timestamp(0),
+        lambda: finish(partition.offset_for_timestamp(0)),
     ):
         with refusal(errors.CORRUPT_MESSAGE):
             look()
@@ -341,9 +347,8 @@ def test_flush_messages_flushes_when_so_many_are_not_on_the_disk(tmp_path: Path)
 
 
 def test_a_changed_configuration_counts_from_the_next_append(tmp_path: Path) -> None:
-    from storage_kit import topic_config
-
-    from pykafkad.storage.settings import LogSettings
+    from pykafkad.storage.log.settings import LogSettings
+    from tests.storage_kit import topic_config
 
     partition = new_partition(tmp_path)
     append(partition, batch(b"a"), batch(b"b"))
@@ -352,3 +357,23 @@ def test_a_changed_configuration_counts_from_the_next_append(tmp_path: Path) -> 
     assert partition.bases == [0, 2]
     with pytest.raises(RecordsError):
         partition.append(batch(b"x" * 100), NOW_MS)
+
+
+@pytest.mark.parametrize("policy", [["compact"], ["compact", "delete"], ["delete"], []])
+def test_records_are_not_deleted_from_a_log_that_is_only_compacted(tmp_path: Path, policy: list[str]) -> None:
+    partition = new_partition(tmp_path, cleanup_policy=policy)
+    append(partition, batch(b"a"), batch(b"b"))
+    if policy == ["compact"]:
+        with refusal(errors.POLICY_VIOLATION):
+            partition.delete_records(1)
+    else:
+        assert partition.delete_records(1) == 1
+        assert partition.delete_records(-1) == partition.high_watermark == 2
+
+
+def test_offsets_of_checkpoints_have_bounds() -> None:
+    for offset in (-(1 << 63), -1, OFFSET_MAX):
+        assert checkpoints.offset_of(str(offset)) == offset
+    for offset in (-(1 << 63) - 1, OFFSET_MAX + 1):
+        with pytest.raises(ValueError, match="is no offset"):
+            checkpoints.offset_of(str(offset))

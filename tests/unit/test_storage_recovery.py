@@ -1,5 +1,4 @@
-"""Starts after a crash and with damaged files: what Kafka was measured to do, and where we do better than
-it."""
+"""Starts after a crash and with damaged files: what Kafka was measured to do, and where we do better."""
 
 from __future__ import annotations
 
@@ -8,14 +7,25 @@ import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
-from storage_kit import NOW_MS, append, batch, idempotent, new_partition, open_partition, read_all, values
 
 from pykafkad.hot import records
-from pykafkad.storage import snapshots
-from pykafkad.storage.partition import Partition
+from pykafkad.slices import finish
+from pykafkad.storage.log import snapshots
+from pykafkad.storage.log.log import Log
+from tests.storage_kit import (
+    NOW_MS,
+    append,
+    batch,
+    idempotent,
+    lead,
+    new_partition,
+    open_partition,
+    read_all,
+    values,
+)
 
 COUNT = 20
 LOG = f"{0:020d}.log"
@@ -25,7 +35,7 @@ TIME_INDEX = f"{0:020d}.timeindex"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A log of 20 batches of one record each, as a kill -9 leaves it."""
+    """A log of 20 batches of one record each, as kill -9 leaves it."""
     partition = new_partition(tmp_path, index_interval_bytes=300)
     for sequence in range(COUNT):
         append(partition, idempotent(sequence, b"v%02d" % sequence))
@@ -33,14 +43,14 @@ def home(tmp_path: Path) -> Path:
     return tmp_path / "orders-0"
 
 
-def recovered(home: Path, **options: Any) -> Partition:
+def recovered(home: Path, **options: Any) -> Log:
     partition = open_partition(home.parent, clean=False, index_interval_bytes=300, **options)
-    partition.become_leader(1)
+    lead(partition, 1)
     return partition
 
 
-def expect(partition: Partition, count: int) -> None:
-    """Exactly the first `count` records, and a log that goes on from there."""
+def expect(partition: Log, count: int) -> None:
+    """There are exactly the first `count` records, and the log continues after them."""
     assert partition.log_end_offset == count
     assert values(read_all(partition)) == [b"v%02d" % each for each in range(count)]
     assert append(partition, idempotent(count, b"next")) == [count]
@@ -131,7 +141,7 @@ def test_an_emptied_log(home: Path) -> None:
     expect(recovered(home), 0)
 
 
-INDEX_DAMAGE: dict[str, Callable[[Path], None]] = {
+INDEX_DAMAGE: dict[str, Callable[[Path], object]] = {
     "index gone": lambda home: (home / INDEX).unlink(),
     "index noise": lambda home: (home / INDEX).write_bytes(random.Random(2).randbytes(80)) and None,
     "index of a strange size": lambda home: (home / INDEX).write_bytes(bytes(13)) and None,
@@ -151,12 +161,12 @@ INDEX_DAMAGE: dict[str, Callable[[Path], None]] = {
 
 @pytest.mark.parametrize("clean", [False, True], ids=["killed", "stopped"])
 @pytest.mark.parametrize("damage", INDEX_DAMAGE.values(), ids=INDEX_DAMAGE)
-def test_what_can_be_made_anew_is(home: Path, damage: Callable[[Path], None], clean: bool) -> None:
+def test_what_can_be_made_anew_is(home: Path, damage: Callable[[Path], object], clean: bool) -> None:
     if clean:
         recovered(home).close()
     damage(home)
     partition = open_partition(home.parent, clean=clean, index_interval_bytes=300)
-    partition.become_leader(1)
+    lead(partition, 1)
     assert partition.epochs.epoch_at(5) == 0
     expect(partition, COUNT)
     assert not (home / f"{50:020d}.index").exists()
@@ -164,8 +174,8 @@ def test_what_can_be_made_anew_is(home: Path, damage: Callable[[Path], None], cl
 
 @pytest.mark.parametrize("hint", ["recovery_point", "high_watermark", "log_start_offset"])
 def test_checkpoints_beyond_the_data_are_clamped(home: Path, hint: str) -> None:
-    partition = open_partition(home.parent, clean=False, **{hint: 9999})
-    if hint == "log_start_offset":  # all data is below the log's start: it begins there, empty
+    partition = open_partition(home.parent, clean=False, **cast(Any, {hint: 9999}))
+    if hint == "log_start_offset":  # all data is below the log start: the log begins there, empty
         assert (partition.log_start_offset, partition.log_end_offset, partition.bases) == (9999, 9999, [9999])
     else:
         assert (partition.log_start_offset, partition.log_end_offset) == (0, COUNT)
@@ -225,7 +235,7 @@ def test_a_missing_index_of_an_old_segment_is_made_anew_after_a_clean_stop(rolle
     recovered(rolled, segment_bytes=300).close()
     (rolled / f"{8:020d}.index").unlink()
     partition = open_partition(rolled.parent, segment_bytes=300)
-    partition.become_leader(1)
+    lead(partition, 1)
     expect(partition, COUNT)
 
 
@@ -245,7 +255,7 @@ def test_a_damaged_snapshot_falls_back_to_the_one_before(rolled: Path) -> None:
     for base in (COUNT, 16):
         patch(rolled / f"{base:020d}.snapshot", 12, b"\xff")
     partition = open_partition(rolled.parent, segment_bytes=300)
-    partition.become_leader(1)
+    lead(partition, 1)
     expect(partition, COUNT)
 
 
@@ -257,7 +267,7 @@ def flip_epoch(log: Path, number: int, epoch: int) -> None:
 def test_an_epoch_that_falls_in_the_next_segment_rose_wrongly_in_this_one(rolled: Path, number: int) -> None:
     last = 7 if number == 3 else 4
     flip_epoch(rolled / f"{4:020d}.log", number, 99)
-    if number == 0:  # the others of its segment as well: only the next one shows that it is wrong
+    if number == 0:  # the others of its segment as well: the damage shows only with the next segment
         for each in (1, 2, 3):
             flip_epoch(rolled / f"{4:020d}.log", each, 99)
     partition = recovered(rolled, segment_bytes=300)
@@ -305,7 +315,7 @@ def test_what_is_set_aside_can_be_put_back_together(rolled: Path) -> None:
 
 
 def test_a_believed_segment_that_is_damaged_does_not_keep_the_broker_down(rolled: Path) -> None:
-    """Below the recovery point nobody looks, but where the snapshots are gone the producers are read from there."""
+    """Below the recovery point nothing is walked; but without snapshots the producers are read from there."""
     patch(rolled / LOG, 8, b"\x7f\xff\xff\xff")
     for path in rolled.glob("*.snapshot"):
         path.unlink()
@@ -319,7 +329,7 @@ def test_an_entry_of_another_segment_makes_a_transaction_index_anew(rolled: Path
     name = rolled / f"{8:020d}.txnindex"
     name.write_bytes(bytes(2) + b"".join(each.to_bytes(8, "big") for each in (7, 1, 2, 3)))
     partition = open_partition(rolled.parent, segment_bytes=300)
-    partition.become_leader(1)
+    lead(partition, 1)
     assert not name.exists()
     expect(partition, COUNT)
 
@@ -328,7 +338,7 @@ def test_an_entry_of_another_segment_makes_a_transaction_index_anew(rolled: Path
 def test_a_directory_without_a_log_begins_at_the_logs_start(tmp_path: Path, start: int) -> None:
     (tmp_path / "orders-0").mkdir()
     partition = open_partition(tmp_path, clean=False, log_start_offset=start)
-    partition.become_leader(0)
+    lead(partition, 0)
     assert (partition.bases, partition.log_start_offset, partition.log_end_offset) == ([start], start, start)
     assert append(partition, batch(b"first")) == [start]
 
@@ -339,7 +349,7 @@ FAR = 3 << 31
 
 
 def far_log(tmp_path: Path, *offsets: int, base: int = 0) -> Path:
-    """A partition whose segment has a batch at each of these offsets, as cleaners of old left them."""
+    """A partition whose segment has a batch at each of these offsets, as old versions of the cleaner left them."""
     if not (tmp_path / "orders-0").exists():
         new_partition(tmp_path).close(clean=False)
     path = tmp_path / "orders-0" / f"{base:020d}.log"
@@ -349,8 +359,8 @@ def far_log(tmp_path: Path, *offsets: int, base: int = 0) -> Path:
     return path
 
 
-def offsets_of(partition: Partition) -> list[int]:
-    partition.become_leader(1)
+def offsets_of(partition: Log) -> list[int]:
+    lead(partition, 1)
     return [record.offset for record in read_all(partition)]
 
 
@@ -400,7 +410,7 @@ def test_one_last_batch_with_a_far_offset_is_a_damaged_one(tmp_path: Path) -> No
 
 
 def clean_segment(rolled: Path, base: int, suffix: str) -> None:
-    """What a cleaning of the segments from `base` (two of them) would have written: one record less."""
+    """What a cleaning of two segments from `base` on would have written: one record less."""
     data = (rolled / f"{base:020d}.log").read_bytes()
     second = records.scan(data)[1].position
     following = (rolled / f"{base + 4:020d}.log").read_bytes()
@@ -434,7 +444,7 @@ def test_finished_output_without_indexes_does_not_take_those_of_what_it_replaces
     partition = recovered(rolled, recovery_point=16, segment_bytes=300)
     expected = [b"v%02d" % each for each in range(COUNT) if each != 4]
     assert values(read_all(partition)) == expected
-    assert partition.offset_for_timestamp(NOW_MS) == (0, NOW_MS, 0)
+    assert finish(partition.offset_for_timestamp(NOW_MS)) == (0, NOW_MS, 0)
 
 
 def test_finished_output_with_nothing_in_it_replaces_the_segment_of_its_name(rolled: Path) -> None:
@@ -466,19 +476,19 @@ def test_even_after_a_clean_stop_the_end_must_be_a_whole_batch(home: Path) -> No
     recovered(home).close()
     os.truncate(home / LOG, positions(home)[-1] + 61)
     partition = open_partition(home.parent, index_interval_bytes=300)
-    partition.become_leader(1)
+    lead(partition, 1)
     assert partition.log_end_offset == COUNT - 1
     assert append(partition, batch(b"next")) == [COUNT - 1]
     assert len(read_all(partition)) == COUNT
 
 
 def test_after_a_clean_stop_a_damaged_batch_is_served_as_it_is(home: Path) -> None:
-    """As Kafka does; its reader's checksum tells, and the scrubber."""
+    """As in Kafka. A consumer notices it by the checksum, and so does the scrubber."""
     recovered(home).close()
     patch(home / LOG, positions(home)[10] + 70, b"\xff")
     data = (home / LOG).read_bytes()
     partition = open_partition(home.parent, index_interval_bytes=300)
-    partition.become_leader(1)
+    lead(partition, 1)
     assert partition.log_end_offset == COUNT
     part = partition.read(0, 1 << 20, limit_offset=COUNT, at_least_one=True)
     assert part is not None and part.read() == data
@@ -486,7 +496,7 @@ def test_after_a_clean_stop_a_damaged_batch_is_served_as_it_is(home: Path) -> No
 
 
 def test_an_index_that_points_beside_the_batches_says_nothing_about_the_end(home: Path) -> None:
-    """Nothing is cut for it: the segment is walked, and its indexes made anew."""
+    """The log is not truncated because of it: the segment is walked, and its indexes are created anew."""
     recovered(home).close()
     whole = (home / INDEX).read_bytes()
     offset, position = int.from_bytes(whole[-8:-4], "big"), int.from_bytes(whole[-4:], "big")
@@ -494,7 +504,7 @@ def test_an_index_that_points_beside_the_batches_says_nothing_about_the_end(home
         (home / INDEX).write_bytes(whole[:-8] + b"".join(each.to_bytes(4, "big") for each in wrong))
         partition = open_partition(home.parent, index_interval_bytes=300)
         assert partition.log_end_offset == COUNT
-        partition.become_leader(0)
+        lead(partition, 0)
         partition.close()
         assert (home / INDEX).read_bytes() == whole or wrong == (offset, position - 72)
     assert not (home / f"{LOG}.corrupt").exists()
@@ -506,7 +516,7 @@ def test_a_clean_start_reads_only_the_end_of_the_log(tmp_path: Path) -> None:
     partition.close()
     path = Path(partition.active.path)
     size = path.stat().st_size
-    patch(path, 0, bytes(size - 20_000))  # nobody looks there
+    patch(path, 0, bytes(size - 20_000))  # not looked at
     partition = open_partition(tmp_path)
     assert partition.log_end_offset == 500
 
@@ -518,9 +528,7 @@ def test_an_old_format_log_is_recovered(golden: Path, tmp_path: Path) -> None:
     with gzip.open(golden / "batches" / "valid.jsonl.gz") as file:
         vectors = [json.loads(line) for line in file]
     old = [each for each in vectors if each["name"].startswith(("v0-", "v1-"))]
-    old = [
-        each for each in old if "base-offset" not in each["name"]
-    ]  # too far from a segment that starts at 0
+    old = [each for each in old if "base-offset" not in each["name"]]  # too far from the base offset 0
     assert len(old) > 10
     for number, vector in enumerate(old):
         partition = new_partition(tmp_path / str(number))
@@ -528,7 +536,7 @@ def test_an_old_format_log_is_recovered(golden: Path, tmp_path: Path) -> None:
         partition.close(clean=False)
         path.write_bytes(bytes.fromhex(vector["hex"]))
         partition = open_partition(tmp_path / str(number), clean=False)
-        partition.become_leader(1)
+        lead(partition, 1)
         batches = records.scan(path.read_bytes())
         if not batches:
             print(vector["name"], records.scan(bytes.fromhex(vector["hex"])))
@@ -538,5 +546,5 @@ def test_an_old_format_log_is_recovered(golden: Path, tmp_path: Path) -> None:
 
 def test_timestamps_are_found_after_recovery(home: Path) -> None:
     partition = recovered(home)
-    assert partition.max_timestamp_offset() == (0, NOW_MS, 0)
-    assert partition.offset_for_timestamp(NOW_MS) == (0, NOW_MS, 0)
+    assert finish(partition.max_timestamp_offset()) == (0, NOW_MS, 0)
+    assert finish(partition.offset_for_timestamp(NOW_MS)) == (0, NOW_MS, 0)

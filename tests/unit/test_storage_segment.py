@@ -1,4 +1,4 @@
-"""Segments and indexes: what is written where, and how it is found again."""
+"""Segments and indexes: what is written, and how it is found again."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from storage_kit import NOW_MS, batch
 
 from pykafkad.hot import records
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 from pykafkad.hot.segment import CorruptSegment, FileRange, Segment
+from tests.storage_kit import NOW_MS, batch
 
 
 def fresh(path: Path, base: int = 0, *, index_bytes: int = 1 << 20) -> Segment:
@@ -24,7 +24,7 @@ def fresh(path: Path, base: int = 0, *, index_bytes: int = 1 << 20) -> Segment:
 
 
 def put(segment: Segment, offset: int, value: bytes = b"value", timestamp: int = NOW_MS) -> int:
-    """Queue a batch of one record; its size."""
+    """Queue a batch of one record; returns its size."""
     data = records.build([(None, value, [], timestamp)], base_offset=offset)
     segment.queue(data, offset, offset, timestamp)
     return len(data)

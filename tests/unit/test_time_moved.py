@@ -1,7 +1,7 @@
-"""Seven days in a moment: a broker whose clock is moved retains, compacts and expires as if they had passed.
+"""Seven days in a moment: a broker whose clock is moved deletes, compacts and expires as if they had passed.
 
 The jobs are those of server.Broker on its own schedule; only the clock is the test's. Nothing sleeps, and nothing in
-storage, coordinator and cluster asks another clock.
+storage, coordinator and cluster uses another clock.
 """
 
 from __future__ import annotations
@@ -13,33 +13,33 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from coordinator_kit import GroupDesk
-from data_kit import NOW_MS, batch, fetch, produce, values_of
 
 import pykafkad
 from pykafkad import messages
 from pykafkad.hot import records
+from tests.unit.coordinator_kit import GroupDesk
+from tests.unit.data_kit import NOW_MS, batch, fetch, produce, values_of
 
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
-CHECK_MS = (
-    5 * 60_000
-)  # log.retention.check.interval.ms, and more than any other interval but the offsets' 10 minutes
+# log.retention.check.interval.ms, and longer than any other interval but the offsets' 10 minutes
+CHECK_MS = 5 * 60_000
 
 
 class MovedDesk(GroupDesk):
-    """With the broker's own jobs, which run when the test moves the clock."""
+    """A broker with its own jobs, which run when the test moves the clock."""
 
-    def __init__(self, directory: Path, **overrides: str) -> None:
+    def __init__(self, directory: Path, **overrides: Any) -> None:
         super().__init__(directory, **overrides)
-        self.reactor = self  # its timers
-        self.controller = SimpleNamespace(jobs=[])  # type: ignore[assignment]
+        self.reactor = self  # type: ignore[assignment]  # its timers
+        self.submit = self.storage.submit  # type: ignore[assignment]
+        self.controller = SimpleNamespace(jobs=[])
         self.cleaner_workers = SimpleNamespace(submit=self.storage.submit)  # type: ignore[assignment]
         self.storage.call_later = self.call_later
         self._begin_jobs()
 
     def move(self, delta_ms: int) -> None:
-        """The clock jumps, then goes on for a while, so that what is done in turns comes to its end."""
+        """Let the clock jump, and then run for a while, so that work in slices is completed."""
         self.advance(delta_ms)
         self.end_pass()
         for _ in range(3):
@@ -150,7 +150,7 @@ def test_a_segment_is_closed_when_its_time_is_over(desk: MovedDesk) -> None:
 
 
 def test_compaction_lags(desk: MovedDesk) -> None:
-    """min.compaction.lag.ms keeps what is new as it is, max.compaction.lag.ms has even a clean log compacted."""
+    """min.compaction.lag.ms keeps new records as they are, max.compaction.lag.ms compacts even a clean log."""
     desk.create("state", cleanup_policy="compact", min_compaction_lag_ms=str(6 * DAY_MS))
     desk.create(
         "seldom",
@@ -171,7 +171,7 @@ def test_compaction_lags(desk: MovedDesk) -> None:
 
 
 def test_a_tombstone_goes_when_its_retention_is_over(desk: MovedDesk) -> None:
-    """delete.retention.ms, a day, counts from the first cleaning that met it."""
+    """delete.retention.ms, a day, counts from the first cleaning that reached it."""
     desk.create("state", cleanup_policy="compact", min_cleanable_dirty_ratio="0.0", segment_ms=str(HOUR_MS))
     desk.put("state", b"gone", b"0")
     desk.put("state", b"k", b"1")
@@ -194,7 +194,7 @@ def rows_of(partition: Any) -> list[records.Record]:
 
 
 def test_files_of_the_machines_time_do_not_matter(desk: MovedDesk) -> None:
-    """Where records have no timestamps the files' do count, and they are put to the test's time here."""
+    """For records without timestamps the files' times count; here they are set to the test's time."""
     desk.create("events", retention_ms=str(DAY_MS))
     partition = desk.storage.partitions["events", 0]
     partition.append_built(records.build([(None, b"x", [], -1)]), NOW_MS)
@@ -208,13 +208,12 @@ def test_files_of_the_machines_time_do_not_matter(desk: MovedDesk) -> None:
 
 ASKING = {"time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "gmtime", "localtime"}
 ASKS_THE_MACHINE = {
-    "storage/move.py",  # the rate of copying, which is the machine's own
     "storage/directories.py",  # the comment in meta.properties
 }
 
 
 def test_nobody_asks_the_machine_for_the_time() -> None:
-    """Of what stores, coordinates and decides: only clock.py does."""
+    """Only clock.py asks for it, of all modules that store, coordinate and decide."""
     package = Path(pykafkad.__file__).parent
     found = set()
     for room in ("storage", "coordinator", "cluster", "pure", "handlers"):

@@ -1,14 +1,14 @@
-"""topics, groups, offsets and configs: their lines, rules and exit codes, on a broker of few lines."""
+"""topics, groups, offsets and configs: their output, rules and exit codes, with a small fake broker."""
 
 from __future__ import annotations
 
 import pytest
-from tools_kit import HANG_UP, FakeBroker, install
 
 from pykafkad import cli, errors, tools
 from pykafkad.net import client
 from pykafkad.tools import configs_quotas, configs_resources, groups, groups_reset, offsets, topics
 from pykafkad.tools.topic_filter import TopicFilter
+from tests.unit.tools_kit import HANG_UP, FakeBroker, install
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ def run(capsys: pytest.CaptureFixture[str], tool: str, *arguments: str) -> tuple
     return code, found.out, found.err
 
 
-# -- the way to a tool
+# -- running a tool
 
 
 def test_the_program_knows_its_tools(capsys: pytest.CaptureFixture[str]) -> None:
     for name in tools.TOOLS:
-        help_is_fine = name in ("perf-produce", "check")  # most of Kafka's tools take it for a wrong option
+        help_is_fine = name in ("perf-produce", "check")  # an unknown option for most of Kafka's tools
         assert cli.main([name, "--help"]) == (0 if help_is_fine else 1)
         assert capsys.readouterr() != ("", "")
     assert cli.main(["help"]) == 0

@@ -1,4 +1,4 @@
-"""The tools' consumer: groups, positions, what is visible, and how records are shown."""
+"""The tools' consumer: groups, positions, visible records, and how records are shown."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tools_kit import FakeBroker, install
 
 from pykafkad import errors, messages, tools
 from pykafkad.hot import records
@@ -15,6 +14,7 @@ from pykafkad.net.client import ClientError
 from pykafkad.tools import formatters
 from pykafkad.tools.consumer import Consumer, check_reset
 from pykafkad.tools.membership import assign_ranges
+from tests.unit.tools_kit import FakeBroker, install
 
 BOOTSTRAP = "127.0.0.1:9092"
 
@@ -45,7 +45,7 @@ def made() -> Iterator[Any]:
 
 
 def read(consumer: Consumer) -> list[bytes | None]:
-    """What is there; an answer may be under way that was given before."""
+    """The records that are there; an earlier answer may still be on its way."""
     values = []
     for _ in range(3):
         for chunk in consumer.poll(0):

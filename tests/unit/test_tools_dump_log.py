@@ -71,7 +71,7 @@ def test_golden_logs(
     assert compared > 0
 
 
-def write_log(path: Path, *batches: bytes) -> Path:
+def write_log(path: Path, *batches: bytes | bytearray) -> Path:
     path.write_bytes(b"".join(batches))
     return path
 

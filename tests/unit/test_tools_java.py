@@ -1,4 +1,4 @@
-"""Orders of Java's hash maps, and its names for faults: each as Kafka's own tools showed it."""
+"""Orders of Java's hash maps, and its names for errors: each as Kafka's own tools showed it."""
 
 from __future__ import annotations
 

@@ -6,10 +6,10 @@ import re
 from pathlib import Path
 
 import pytest
-from tools_kit import FakeBroker, install
 
 from pykafkad import messages, tools
 from pykafkad.tools import log_dirs, perf_produce, throttle
+from tests.unit.tools_kit import FakeBroker, install
 
 WHERE = ["--bootstrap-server", "127.0.0.1:9092", "--topic", "t"]
 NUMBER = r"[0-9.]+"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tools_kit import HANG_UP, FakeBroker, install
 
 from pykafkad import errors
 from pykafkad.hot import records
@@ -14,6 +13,7 @@ from pykafkad.tools import batching
 from pykafkad.tools.line_reader import LineReader, Lines
 from pykafkad.tools.producer import Producer
 from pykafkad.tools.producer_settings import ProducerSettings
+from tests.unit.tools_kit import HANG_UP, FakeBroker, install
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def producer(**configs: str) -> Producer:
 
 
 def send(made: Producer, *values: str, topic: str = "t", key: bytes | None = None) -> list[Any]:
-    """The faults of the records, None for those that arrived."""
+    """The errors of the records, None for those that arrived."""
     faults: list[Any] = []
     for value in values:
         made.send(topic, key, value.encode(), timestamp_ms=1, done=faults.append)

@@ -1,4 +1,4 @@
-"""Instants, durations and date patterns as the tools take them."""
+"""Instants, durations and date patterns, as the tools parse them."""
 
 from __future__ import annotations
 

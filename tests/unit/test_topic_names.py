@@ -1,4 +1,4 @@
-"""Topic names: Kafka's rules in Kafka's words."""
+"""Topic names: Kafka's rules with Kafka's messages."""
 
 from __future__ import annotations
 

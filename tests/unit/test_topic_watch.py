@@ -1,12 +1,12 @@
-"""The hash of a group's topics: XXH3 as others compute it, and what it hangs on."""
+"""The hash of a group's topics: XXH3 as others compute it, and what it depends on."""
 
 from __future__ import annotations
 
 import pytest
-from consumer_kit import Broker, Topics
 
 from pykafkad.pure.groups.topic_watch import TopicWatch, signed
 from pykafkad.pure.groups.xxh3 import xxh3_64
+from tests.consumer_kit import Broker, Topics
 
 
 @pytest.mark.parametrize(

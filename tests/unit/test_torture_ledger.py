@@ -1,4 +1,4 @@
-"""The torture's judge: what it must not let pass, and what it must."""
+"""The torture's judge: which logs it must reject, and which it must accept."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_deleted_records_stay_deleted_after_a_stop_only() -> None:
             log.settle(read(entry(1), entry(2), entry(3)), after)
         else:
             with pytest.raises(Fault, match="was deleted"):
-                log.settle(read(entry(1), entry(2), entry(3)), after)  # type: ignore[arg-type]
+                log.settle(read(entry(1), entry(2), entry(3)), after)
 
 
 def test_nothing_else_deletes() -> None:

@@ -28,14 +28,14 @@ BY_MESSAGE = {
 }
 
 
-def test_every_message_of_kafka_has_vectors_except_those_without_versions():
+def test_every_message_of_kafka_has_vectors_except_those_without_versions() -> None:
     bare = {name for name in messages.names() if getattr(messages, name).max_version < 0}
     assert set(messages.names()) - bare == set(BY_MESSAGE)
     assert sum(map(len, BY_MESSAGE.values())) == 3640
 
 
 @pytest.mark.parametrize("name", BY_MESSAGE)
-def test_vectors_decode_and_encode_to_the_same_bytes(name):
+def test_vectors_decode_and_encode_to_the_same_bytes(name: str) -> None:
     cls = getattr(messages, name)
     for vector in BY_MESSAGE[name]:
         data, version = bytes.fromhex(vector["hex"]), vector["version"]
@@ -48,7 +48,7 @@ def test_vectors_decode_and_encode_to_the_same_bytes(name):
 
 
 @pytest.mark.parametrize("name", BY_MESSAGE)
-def test_facts_of_a_class_are_those_of_its_vectors(name):
+def test_facts_of_a_class_are_those_of_its_vectors(name: str) -> None:
     cls = getattr(messages, name)
     versions = [vector["version"] for vector in BY_MESSAGE[name]]
     assert (cls.min_version, cls.max_version) == (min(versions), max(versions))
@@ -58,7 +58,7 @@ def test_facts_of_a_class_are_those_of_its_vectors(name):
 
 
 @pytest.mark.parametrize("name", BY_MESSAGE)
-def test_every_cut_of_a_message_is_refused(name):
+def test_every_cut_of_a_message_is_refused(name: str) -> None:
     cls = getattr(messages, name)
     for vector in BY_MESSAGE[name]:
         data = bytes.fromhex(vector["hex"])
@@ -67,7 +67,7 @@ def test_every_cut_of_a_message_is_refused(name):
                 cls.decode(data, vector["version"], 0, end)
 
 
-def test_the_exchange_of_the_java_client_and_a_broker_is_read_and_written_back():
+def test_the_exchange_of_the_java_client_and_a_broker_is_read_and_written_back() -> None:
     exchanges = lines("exchanges.jsonl.gz")
     assert len(exchanges) == 171
     requests = [getattr(messages, exchange["api"] + "Request") for exchange in exchanges]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,7 @@ NAMES = [name for name in messages.names() if getattr(messages, name).max_versio
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_messages_have_the_reference_codec_s_bytes_and_values(seed):
+def test_random_messages_have_the_reference_codec_s_bytes_and_values(seed: Any) -> None:
     chance = random.Random(seed)
     for name in NAMES:
         cls = getattr(messages, name)
@@ -33,7 +34,7 @@ def test_random_messages_have_the_reference_codec_s_bytes_and_values(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_mutated_messages_get_the_reference_codec_s_verdict(seed):
+def test_mutated_messages_get_the_reference_codec_s_verdict(seed: Any) -> None:
     chance, refused = random.Random(seed), 0
     cases = [case for case in golden() if len(case[2]) < 800]
     for _ in range(1500):

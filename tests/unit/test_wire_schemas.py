@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,18 +18,18 @@ SCHEMAS = ROOT / "protocol" / "messages"
 PACKAGE = Path(messages.__file__).parent  # where it is installed, which need not be beside the tests
 
 
-def tool(name, *arguments):
+def tool(name: Any, *arguments: Any) -> Any:
     return subprocess.run(
         [sys.executable, ROOT / "protocol" / name, *arguments], capture_output=True, text=True, check=False
     )
 
 
-def test_the_schemas_are_sound():
+def test_the_schemas_are_sound() -> None:
     result = tool("check.py")
     assert (result.returncode, result.stdout) == (0, "280 schemas, 0 complaints\n")
 
 
-def test_the_stub_is_what_the_schemas_say():
+def test_the_stub_is_what_the_schemas_say() -> None:
     assert tool("stubs.py").stdout == (PACKAGE / "messages.pyi").read_text()
 
 
@@ -69,7 +70,7 @@ SOUND = {
         ),
     ],
 )
-def test_the_checker_finds(tmp_path, change, complaint):
+def test_the_checker_finds(tmp_path: Path, change: Any, complaint: Any) -> None:
     (tmp_path / "XRequest.json").write_text(json.dumps(SOUND | change))
     response = SOUND | {"name": "XResponse", "type": "response"}
     (tmp_path / "XResponse.json").write_text(json.dumps(response))
@@ -78,7 +79,7 @@ def test_the_checker_finds(tmp_path, change, complaint):
     assert complaint in result.stdout
 
 
-def test_the_reader_reads_the_schemas_as_json_does():
+def test_the_reader_reads_the_schemas_as_json_does() -> None:
     for path in SCHEMAS.glob("*.json"):
         text = path.read_bytes()
         assert wire.read_schema(text) == json.loads(text)
@@ -87,7 +88,7 @@ def test_the_reader_reads_the_schemas_as_json_does():
 @pytest.mark.parametrize(
     "text", [b"", b"{", b'{"a"', b'{"a": }', b'"a\\n"', b"[1, 2", b'"a', b"nothing", b"{1: 2}"]
 )
-def test_what_is_no_schema_is_refused(text):
+def test_what_is_no_schema_is_refused(text: Any) -> None:
     with pytest.raises(ValueError, match="not a schema"):
         wire.read_schema(text)
 
@@ -103,11 +104,11 @@ def test_what_is_no_schema_is_refused(text):
         ("V3AndBelowTopics", "v3_and_below_topics"),
     ],
 )
-def test_names_become_attributes(name, attribute):
+def test_names_become_attributes(name: str, attribute: Any) -> None:
     assert wire.attribute_name(name) == attribute
 
 
-def test_nothing_is_loaded_before_it_is_asked_for():
+def test_nothing_is_loaded_before_it_is_asked_for() -> None:
     code = (
         "import sys; from pykafkad import messages; before = set(vars(messages)); messages.FetchRequest; "
         "print(sorted(set(vars(messages)) - before), 'json' in sys.modules, 're' in sys.modules)"
@@ -118,7 +119,7 @@ def test_nothing_is_loaded_before_it_is_asked_for():
     assert result.stdout == "['FetchRequest'] False False\n"
 
 
-def test_all_messages_have_a_class_of_their_name():
+def test_all_messages_have_a_class_of_their_name() -> None:
     assert len(messages.names()) == 280
     for name in messages.names():
         assert getattr(messages, name).__name__ == name

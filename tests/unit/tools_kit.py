@@ -381,7 +381,7 @@ class FakeConnection(connection.Connection):
 
     def _send(self, request: Any, version: int) -> None:
         super_frames: list[Any] = []
-        self._socket.sendall = super_frames.append  # type: ignore[method-assign]
+        self._socket.sendall = super_frames.append  # type: ignore[assignment, method-assign]
         super()._send(request, version)
         body = request.encode(version)
         decoded = type(request).decode(body, version)

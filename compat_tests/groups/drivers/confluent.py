@@ -55,7 +55,14 @@ class Member:
         for message in self._consumer.consume(100, timeout=line.POLL_SECONDS):
             if (error := message.error()) is not None:
                 raise KafkaException(error)
-            line.record(message.topic(), message.partition(), message.offset(), message.value())
+            topic, partition, offset, value = (
+                message.topic(),
+                message.partition(),
+                message.offset(),
+                message.value(),
+            )
+            assert topic is not None and partition is not None and offset is not None and value is not None
+            line.record(topic, partition, offset, value)
 
     def commit(self, offsets: dict[Partition, int] | None) -> None:
         if offsets is None:

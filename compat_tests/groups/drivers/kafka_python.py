@@ -12,7 +12,7 @@ from kafka.structs import OffsetAndMetadata
 from compat_tests.groups.drivers import line
 from compat_tests.groups.drivers.line import Partition
 
-# 3.0.12 never completes a rejoin of its own wish (new metadata) that outlasts a poll, and sends no heartbeat after it.
+# 3.0.12 never completes a rejoin for new metadata that takes longer than a poll, and sends no heartbeat after it.
 POLL_MS = 1000
 ASSIGNORS = {assignor.name: assignor for assignor in (RangePartitionAssignor, CooperativeStickyAssignor)}
 

@@ -1,15 +1,15 @@
-"""One member of a group as a program: lines in, lines out, so that every client in every language is driven alike,
-and a crash is the end of a process.
+"""One member of a group as a program: lines in, lines out, so that every client in every language is driven alike, and
+a crash is the end of a process.
 
-Arguments are NAME=VALUE: bootstrap, group, client_id, topics (comma between), protocol (classic or consumer),
-assignor, instance (may be empty), session_ms, heartbeat_ms. The member says `ready` when it could join, and joins when
-it is told to. Nothing is committed unless it is told to; without a committed offset it begins with the earliest record.
+Arguments are NAME=VALUE: bootstrap, group, client_id, topics (separated by commas), protocol (classic or consumer),
+assignor, instance (may be empty), session_ms, heartbeat_ms. The member prints `ready` when it could join, and joins on
+command. Nothing is committed without a command; without a committed offset it begins with the earliest record.
 
-Commands (a partition is TOPIC:NUMBER): join | commit (what was read) | commit PARTITION OFFSET | committed PARTITION
-| seek PARTITION OFFSET | pause PARTITION | resume PARTITION | leave. Each is answered by `ok`, with what was asked for,
-or `error TEXT`; `leave` ends the program. Without being asked it says
-`owns [PARTITION ...]` whenever the client tells of a rebalance: all that it holds from then on;
-`record PARTITION OFFSET VALUE` for each that it reads; `fatal TEXT` when the client gives up, or complains.
+Commands (a partition is TOPIC:NUMBER): join | commit (what was read) | commit PARTITION OFFSET | committed PARTITION |
+seek PARTITION OFFSET | pause PARTITION | resume PARTITION | leave. Each is answered by `ok`, with the result, or `error
+TEXT`; `leave` ends the program. Without a command it prints `owns [PARTITION ...]` whenever the client reports a
+rebalance: all partitions that it owns from then on; `record PARTITION OFFSET VALUE` for each record that it reads;
+`fatal TEXT` when the client gives up, or complains.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def record(topic: str, partition: int, offset: int, value: bytes) -> None:
 
 
 class Owned:
-    """What the client says it holds, told at each of its rebalance callbacks."""
+    """The partitions that the client owns according to its rebalance callbacks."""
 
     def __init__(self) -> None:
         self._partitions: set[Partition] = set()
@@ -76,7 +76,7 @@ def partition(word: str) -> Partition:
 def _read(commands: queue.Queue[list[str]]) -> None:
     for line in sys.stdin:
         commands.put(line.split())
-    os._exit(0)  # the test is gone
+    os._exit(0)  # the test has ended
 
 
 def _act(client: Client, words: list[str]) -> str | None:
@@ -121,7 +121,7 @@ def serve(client: Client) -> None:
         except queue.Empty:
             try:
                 client.poll()
-            except Exception as error:  # an application would go on, too
+            except Exception as error:  # an application would continue, too
                 say("fatal", repr(error).replace("\n", " "))
                 time.sleep(POLL_SECONDS)
             continue

@@ -1,19 +1,21 @@
 """A group of the classic protocol: what JoinGroup, SyncGroup, Heartbeat and LeaveGroup do to it.
 
-The rules of who may do what, and when (those of JoinGroup are in classic_join); what follows, generations and
-timers, is in classic_rebalance; who is in the group in classic_roster. Invariants: an operation that raises
-KafkaError has changed nothing; every request is answered once, also one whose member was removed, replaced or asked
-again meanwhile (Kafka leaves those without an answer). KIP-345 (batches of LeaveGroup), KIP-559 (SyncGroup names
-the protocol), KIP-800 (reasons).
+Here is who may do what and when; the rules of JoinGroup are in classic_join, generations and timers in
+classic_rebalance, the bookkeeping of members in classic_roster. Invariants: an operation that raises KafkaError has
+changed nothing; every request is answered once, also if its member was removed or replaced or has sent another one
+meanwhile (Kafka leaves such requests without an answer). KIP-345 (batches of LeaveGroup), KIP-559 (SyncGroup names the
+protocol), KIP-800 (reasons).
 """
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeGroupsResponse, HeartbeatResponse
+from pykafkad.pure.effects import Caller, Effects, Record, answered
 from pykafkad.pure.groups.classic_answers import leave_answer, left, sync_answer
 from pykafkad.pure.groups.classic_join import Joining, client_reason
 from pykafkad.pure.groups.classic_member import Member
@@ -26,11 +28,14 @@ from pykafkad.pure.groups.classic_records import (
     read_subscriptions,
     tombstone,
 )
-from pykafkad.pure.groups.effects import Caller, CheckPartition, Effects, Record, answered
-from pykafkad.pure.groups.refusals import told_as
+from pykafkad.pure.java import place_of, table_for
+from pykafkad.pure.refusals import told_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from pykafkad.pure.groups.offset_requests import CheckPartition
     from pykafkad.pure.groups.registry import Groups
 
 DescribedGroup = DescribeGroupsResponse.DescribedGroup
@@ -82,7 +87,7 @@ class ClassicGroup(Joining):
         return member
 
     def _assign(self, effects: Effects, request: Any, now_ms: int) -> None:
-        """The leader has decided: it holds for this generation once it is written."""
+        """Take over the leader's assignments, which hold for this generation once they are in the log."""
         roster = self.roster
         self.settings.log(
             f"Assignment received from leader {roster.leader_id} for group {self.group_id} for generation"
@@ -135,7 +140,8 @@ class ClassicGroup(Joining):
     # -- LeaveGroup
 
     def leave(self, request: Any, caller: Caller, now_ms: int) -> Effects:
-        """`request.members` in every version; who asks need not be one of those who leave."""
+        """Remove the members in `request.members`, which every version has here. The request may come from somebody
+        else."""
         effects = Effects()
         answers = [self._leave_one(effects, leaving) for leaving in request.members]
         gone = [each.member_id for each in answers if each.error_code == errors.NONE]
@@ -149,7 +155,7 @@ class ClassicGroup(Joining):
         roster = self.roster
         member_id: str | None = leaving.member_id
         instance_id = leaving.group_instance_id
-        if not member_id:  # an administrator knows the static name only
+        if not member_id:  # an administrator names a static member by its instance id alone
             member_id = None if instance_id is None else roster.instances.get(instance_id)
             if member_id is None:
                 return left(leaving, errors.UNKNOWN_MEMBER_ID)
@@ -167,17 +173,27 @@ class ClassicGroup(Joining):
         )
         return left(leaving)
 
-    # -- what others ask of a group
+    # -- what other APIs ask of a group
 
-    def describe(self, version: int) -> DescribedGroup:
+    def describe(self, version: int) -> Generator[None, None, DescribedGroup]:
+        """A generator that describes one member at a time, in Kafka's order."""
         protocol = self.protocol_name if self.state_name == STABLE else None
-        return DescribedGroup(
+        described = DescribedGroup(
             group_id=self.group_id,
             group_state=self.state_name,
             protocol_type=self.protocol_type or "",
             protocol_data=protocol or "",
-            members=[member.describe(protocol) for member in self.roster.members.values()],
         )
+        table = table_for(self.roster.most)
+        members = []
+        for member in list(self.roster.members.values()):
+            if self.state_name != STABLE or self.protocol_name != protocol:
+                protocol = None  # another generation has begun meanwhile
+            members.append((place_of(member.member_id, table), member.describe(protocol)))
+            yield
+        members.sort(key=itemgetter(0))
+        described.members = [each for _, each in members]
+        return described
 
     def check_offset_commit(
         self,
@@ -188,7 +204,7 @@ class ClassicGroup(Joining):
         api_version: int,
     ) -> CheckPartition | None:
         if generation_id < 0 and self.state_name == EMPTY:
-            return None  # an administrator, or a consumer that manages its partitions itself
+            return None  # an administrator, or a consumer that assigns its partitions itself
         if generation_id >= 0 or member_id or group_instance_id is not None:
             self.roster.check_member(member_id, group_instance_id)
             if generation_id != self.generation_id:
@@ -200,19 +216,22 @@ class ClassicGroup(Joining):
         return None
 
     def check_offset_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may read them."""
+        """Everybody may read the offsets of a classic group."""
 
     def check_offset_delete(self) -> None:
-        """Of a group with members only where it can be told which topics they use."""
+        """Offsets of a group with members can be deleted only if their subscriptions can be read."""
         if self.state_name != EMPTY and self.protocol_type != CONSUMER_PROTOCOL:
             raise KafkaError(errors.NON_EMPTY_GROUP)
+
+    def has_member(self, member_id: str) -> bool:
+        return member_id in self.roster.members
 
     def check_delete(self) -> None:
         if self.state_name != EMPTY:
             raise KafkaError(errors.NON_EMPTY_GROUP)
 
     def on_offset_commit(self, member_id: str, now_ms: int) -> Effects | None:
-        """A commit is as good as a heartbeat."""
+        """A commit restarts the member's session, as a heartbeat does."""
         member = self.roster.members.get(member_id)
         if member is None or self.state_name not in (STABLE, PREPARING):
             return None
@@ -221,15 +240,15 @@ class ClassicGroup(Joining):
         return effects
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Where that is not known, a consumer group is taken to be."""
+        """If the subscriptions cannot be read, a group of consumers is taken to be subscribed to every topic."""
         if self.subscribed_topics is None:
             return self.protocol_type == CONSUMER_PROTOCOL
         return topic in self.subscribed_topics
 
     def offset_expiry_base_ms(self, commit_ms: int) -> int | None:
-        """From when the retention of an offset counts; None while the group may still come back to it."""
+        """The time from which the retention of an offset counts; None while the group may still need the offset."""
         if self.protocol_type is None:
-            return commit_ms  # nobody was ever a member
+            return commit_ms  # the group never had a member
         if self.state_name == EMPTY:
             return commit_ms if self.state_since_ms is None else self.state_since_ms
         knows_topics = self.state_name == STABLE and self.subscribed_topics is not None
@@ -241,10 +260,10 @@ class ClassicGroup(Joining):
     def tombstones(self) -> list[Record]:
         return [tombstone(self.group_id)]
 
-    # -- the life of the coordinator
+    # -- coordinator loaded and unloaded
 
     def on_loaded(self, now_ms: int) -> Effects:
-        """The members have a whole session to say that they are still there."""
+        """All members get a new session in which they can show that they are still there."""
         effects = Effects()
         members = self.roster.members
         for member in members.values():
@@ -261,7 +280,7 @@ class ClassicGroup(Joining):
         return self.dissolve(errors.NOT_COORDINATOR)
 
     def dissolve(self, error_code: int) -> Effects:
-        """The group will not be used any more: whoever waits is told."""
+        """The group is no longer used: all requests that wait are refused."""
         effects = Effects()
         for member in self.roster.members.values():
             self.refuse_join(effects, member, told_as(error_code), member.member_id)
@@ -271,7 +290,8 @@ class ClassicGroup(Joining):
 
 
 def differs(said: str | None, known: str | None) -> bool:
-    """Who does not say (or did not before version 5) is not wrong."""
+    """Whether two protocol types or names are both given and differ. Clients may leave them out, and did before version
+    5."""
     return said is not None and known is not None and said != known
 
 
@@ -279,7 +299,7 @@ def differs(said: str | None, known: str | None) -> bool:
 
 
 def replay(groups: Groups, key: Any, value: Any) -> None:
-    """The record of a load makes the group anew: with members it was stable, else empty."""
+    """Build the group from its record while loading: Stable if it has members, else Empty."""
     group = ClassicGroup(groups, key.group, 0)
     roster = group.roster
     roster.protocol_type = value.protocol_type or None

@@ -1,4 +1,4 @@
-"""Answers to the classic APIs as each version wants them: for groups of either protocol."""
+"""Answers to the APIs of the classic protocol, in the form that each version needs, for both types of groups."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from pykafkad.messages import (
     LeaveGroupResponse,
     SyncGroupResponse,
 )
-from pykafkad.pure.groups.effects import Caller
+from pykafkad.pure.effects import Caller
 
 JoinMember = JoinGroupResponse.JoinGroupResponseMember
 LeftMember = LeaveGroupResponse.MemberResponse
 DescribedGroup = DescribeGroupsResponse.DescribedGroup
 
-NOBODY = ""  # a member id that stands for none
+NOBODY = ""  # a member id that means none
 NO_PROTOCOL_IS_NULL_SINCE = 7  # version of JoinGroup
 LEAVE_MANY_SINCE = 3  # version of LeaveGroup
 NOT_FOUND_IS_AN_ERROR_SINCE = 6  # version of DescribeGroups
@@ -61,21 +61,21 @@ def sync_answer(
 
 
 def left(leaving: Any, error_code: int = 0) -> LeftMember:
-    """What became of one who wanted to leave (a MemberIdentity of the request)."""
+    """The result for one member of a LeaveGroup request (a MemberIdentity)."""
     return LeftMember(
         member_id=leaving.member_id, group_instance_id=leaving.group_instance_id, error_code=error_code
     )
 
 
 def leave_answer(version: int, members: list[LeftMember]) -> LeaveGroupResponse:
-    """Before batches there was one member, and its error was the answer's."""
+    """Before version 3 a request has one member, whose error is that of the whole answer."""
     if version >= LEAVE_MANY_SINCE:
         return LeaveGroupResponse(members=members)
     return LeaveGroupResponse(error_code=members[0].error_code)
 
 
 def describe_missing(group_id: str, version: int, message: str) -> DescribedGroup:
-    """A group that is not there, or that is of the other protocol. An error since version 6; dead before."""
+    """A group that does not exist, or that is of the other type: an error since version 6, before that a Dead group."""
     described = DescribedGroup(group_id=group_id, group_state="Dead")
     if version >= NOT_FOUND_IS_AN_ERROR_SINCE:
         described.error_code, described.error_message = errors.GROUP_ID_NOT_FOUND, message

@@ -1,9 +1,14 @@
-"""JoinGroup of a classic group: who is let in, under which id, and whether that means a rebalance.
+"""JoinGroup of a classic group: which member may join, under which id, and whether that causes a rebalance.
 
-    no id            a static name that is known: that member goes on under a new id; else a new member,
-                     which since version 4 first comes back with the id it is given (KIP-394)
-    an id given      a new member now
-    an id known      nothing new: the generation as it is; else, and for the leader of a stable group, a rebalance
+    no member id        a known instance id: that member continues under a new member id; else a new member, which since
+                        version 4 has to send the request again with the id that it is given (KIP-394)
+    a pending id        a member that was given this id: it is a member now
+    a member's id       nothing changed: the present generation is the answer; if its protocols changed, or it is the
+                        leader of a Stable group: a rebalance
+
+A member is refused if its texts are too long to be written to the log or sent to the leader, which can also happen when
+malformed UTF-8 is repaired, or when an id is made from such a text. Kafka answers UNKNOWN_SERVER_ERROR too, but may
+have added the member.
 
 KIP-345 and KIP-814 (static members), KIP-389 (group.max.size), KIP-800 (reasons).
 """
@@ -14,8 +19,9 @@ from typing import Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.pure.effects import Caller, Effects
 from pykafkad.pure.groups.classic_answers import NOBODY, join_answer, join_refusal, sync_answer
-from pykafkad.pure.groups.classic_member import Member, Protocols, protocols_of
+from pykafkad.pure.groups.classic_member import Member, Protocols, names_of, protocols_of
 from pykafkad.pure.groups.classic_rebalance import (
     COMPLETING,
     EMPTY,
@@ -26,13 +32,15 @@ from pykafkad.pure.groups.classic_rebalance import (
     Generations,
 )
 from pykafkad.pure.groups.classic_records import metadata_record
-from pykafkad.pure.groups.effects import Caller, Effects
-from pykafkad.pure.groups.refusals import told_as
+from pykafkad.pure.refusals import told_as
 
 # versions of JoinGroup
 REBALANCE_TIMEOUT_SINCE = 1
 MEMBER_ID_REQUIRED_SINCE = 4
 SKIP_ASSIGNMENT_SINCE = 9
+
+LONGEST_TEXT = 32_767  # bytes in a message
+SHORT_TEXT = LONGEST_TEXT // 4  # characters that fit in any encoding
 
 
 class Joining(Generations):
@@ -46,6 +54,12 @@ class Joining(Generations):
             effects.reply(caller, join_refusal(caller.version, errors.GROUP_MAX_SIZE_REACHED))
             return effects
         protocols = protocols_of(request)
+        check_texts(
+            request.group_id, member_id, request.group_instance_id, caller.client_id, request.protocol_type
+        )
+        names = names_of(protocols)
+        if max(map(len, names), default=0) > SHORT_TEXT:
+            check_texts(*names)
         if not self._goes_with(request.protocol_type, protocols):
             error = errors.INCONSISTENT_GROUP_PROTOCOL
             effects.reply(caller, join_refusal(caller.version, error, member_id))
@@ -58,7 +72,7 @@ class Joining(Generations):
         return effects
 
     def _has_room_for(self, member_id: str) -> bool:
-        """While members come back there is room for those who are first, whoever was there before."""
+        """During a rebalance the first members to join again have room, whoever else was in the group before."""
         roster, limit = self.roster, self.settings.max_size
         member = roster.members.get(member_id)
         if self.state_name == EMPTY:
@@ -75,10 +89,11 @@ class Joining(Generations):
     def _join_unknown(
         self, effects: Effects, request: Any, protocols: Protocols, caller: Caller, now_ms: int
     ) -> None:
-        """A member without an id: it gets one, and maybe has to come back with it."""
+        """A request without a member id: the member gets one, and may have to send the request again with it."""
         instance_id = request.group_instance_id
         stem = (caller.client_id or "") if instance_id is None else instance_id
         member_id = f"{stem}-{self.settings.new_id()}"
+        check_texts(member_id)
         if instance_id is not None and instance_id in self.roster.instances:
             self._replace_static(effects, request, protocols, member_id, caller, now_ms)
         elif instance_id is None and caller.version >= MEMBER_ID_REQUIRED_SINCE:
@@ -100,7 +115,7 @@ class Joining(Generations):
     def _join_pending(
         self, effects: Effects, request: Any, protocols: Protocols, caller: Caller, now_ms: int
     ) -> None:
-        if request.group_instance_id is not None:  # static members are never asked to come back with an id
+        if request.group_instance_id is not None:  # static members are never asked to send the request again
             effects.reply(caller, join_refusal(caller.version, errors.UNKNOWN_SERVER_ERROR))
             return
         self.settings.log(
@@ -140,7 +155,7 @@ class Joining(Generations):
     def _rejoin(
         self, effects: Effects, request: Any, protocols: Protocols, caller: Caller, now_ms: int
     ) -> None:
-        """A member of the group, which may have something new to say or only have missed an answer."""
+        """A member of the group joins again, with changed protocols or because it missed an answer."""
         member_id = request.member_id
         try:
             member = self.roster.check_member(member_id, request.group_instance_id)
@@ -152,7 +167,7 @@ class Joining(Generations):
         if self.state_name == PREPARING:
             reason = f"Member {member_id} is joining group during {PREPARING}; {why}"
         elif self.state_name == STABLE and self.roster.leader_id == member_id:
-            # The leader's way to say that something outside of the group has changed, such as a topic.
+            # By this the leader shows that something outside of the group has changed, for example a topic.
             reason = f"Leader {member_id} re-joining group during {STABLE}; {why}"
         elif member.protocols != protocols:
             reason = f"Updating metadata for member {member_id} during {self.state_name}; {why}"
@@ -181,7 +196,7 @@ class Joining(Generations):
             self.roster.leader_id if leader_id is None else leader_id,
         )
 
-    # -- a static member comes back without its id
+    # -- a static member joins again without its member id
 
     def _replace_static(
         self,
@@ -218,12 +233,12 @@ class Joining(Generations):
                 f" {member.instance_id} joined with change of protocol; {why}"
             )
         else:
-            # In CompletingRebalance the leader may be assigning to the old id, which would reach nobody.
+            # In CompletingRebalance the leader may be assigning partitions to the old id, which would reach nobody.
             reason = f"Updating metadata for static member {member_id} with instance id {member.instance_id}; {why}"
         self.rebalance(effects, reason, now_ms)
 
     def _fence(self, effects: Effects, member: Member) -> None:
-        """Whoever else goes by this static name learns that it is another's now."""
+        """Requests that another client sent with this instance id are answered with FENCED_INSTANCE_ID."""
         self.refuse_join(effects, member, errors.FENCED_INSTANCE_ID, member.member_id)
         if member.sync_caller is not None:
             answer = sync_answer(b"")
@@ -240,8 +255,9 @@ class Joining(Generations):
         before: tuple[Protocols, int, int],
         caller: Caller,
     ) -> None:
-        """Nothing changes but the id: no rebalance, only a record. Since version 9 a leader learns that it is the
-        leader and has nothing to assign; before, it is told the old id, so that it does not try (KIP-814)."""
+        """Only the member id changes: a record, but no rebalance. Since version 9 a leader is told that it is the
+        leader and need not assign anything; before, the answer names the old id as the leader, so that it does not try
+        (KIP-814)."""
         self.settings.log(
             "Static member which joins during Stable stage and doesn't affect the selected protocol will not"
             " trigger a rebalance."
@@ -289,6 +305,12 @@ class Joining(Generations):
                 f" groupInstanceId={request.group_instance_id} is fenced by existing"
                 f" memberId={self.roster.instances[request.group_instance_id]} during operation {operation}"
             )
+
+
+def check_texts(*texts: str | None) -> None:
+    for text in texts:
+        if text and len(text) > SHORT_TEXT and len(text.encode()) > LONGEST_TEXT:
+            raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
 
 
 def rebalance_timeout_of(request: Any, caller: Caller) -> int:

@@ -1,16 +1,17 @@
-"""A member of a classic group: what it told when it joined, and the requests of it that wait.
+"""A member of a classic group: what it sent when it joined, and its requests that wait.
 
 Invariants: at most one JoinGroup and one SyncGroup of a member wait; `protocols` names each protocol once, in the
-order in which the member prefers them. KIP-345 (`instance_id`: a static member).
+member's order of preference. KIP-345 (`instance_id`: a static member).
 """
 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from pykafkad.messages import DescribeGroupsResponse
-from pykafkad.pure.groups.effects import Caller
+from pykafkad.pure.effects import Caller
+from pykafkad.pure.java import map_order
 
 DescribedMember = DescribeGroupsResponse.DescribedGroupMember
 
@@ -19,13 +20,27 @@ NO_ASSIGNMENT = b""
 Protocols = tuple[tuple[str, bytes], ...]  # name, metadata
 
 
+class Protocol(NamedTuple):
+    """A protocol of a request that has very many: the handler makes these of them in slices, each name once."""
+
+    name: str
+    metadata: bytes
+
+
 def protocols_of(request: Any) -> Protocols:
-    """A protocol that is named twice counts once, with what was said first. (Kafka counts it twice, and can then
-    find none that all members have.)"""
-    named: dict[str, bytes] = {}
-    for protocol in request.protocols:
-        named.setdefault(protocol.name, bytes(protocol.metadata))
+    """The protocols of a request. If one is named twice, its first entry counts. (Kafka counts both, and may then find
+    no protocol that all members have.)"""
+    if isinstance(request.protocols, tuple):
+        return request.protocols
+    named = {protocol.name: bytes(protocol.metadata) for protocol in request.protocols}
+    if len(named) < len(request.protocols):
+        for protocol in reversed(request.protocols):
+            named[protocol.name] = bytes(protocol.metadata)
     return tuple(named.items())
+
+
+def names_of(protocols: Protocols) -> tuple[str, ...]:
+    return tuple([name for name, _ in protocols])
 
 
 class Member:
@@ -62,7 +77,7 @@ class Member:
         self.session_timeout_ms = session_timeout_ms
         self.protocols = protocols
         self.assignment = assignment
-        self.is_new = False  # its first JoinGroup was not answered yet: it cannot send heartbeats
+        self.is_new = False  # its first JoinGroup was not answered yet, so it cannot send heartbeats
         self.join_caller: Caller | None = None
         self.sync_caller: Caller | None = None
 
@@ -73,17 +88,17 @@ class Member:
         raise AssertionError(f"member {self.member_id} does not know protocol {protocol_name}")
 
     def vote(self, candidates: Container[str]) -> str:
-        """The one it likes best of those that all members know."""
+        """Its most preferred protocol among those that all members support."""
         return next(name for name, _ in self.protocols if name in candidates)
 
     @property
     def is_excused(self) -> bool:
-        """Whoever waits for an answer cannot send heartbeats, and need not. But a new member that waits too long may
-        have gone: nothing but its silence would tell."""
+        """Whether its session need not be kept alive by heartbeats, since one of its requests waits for an answer. A
+        new member is not excused for ever: if it is gone, nothing but its session shows it."""
         return not self.is_new and (self.join_caller is not None or self.sync_caller is not None)
 
     def describe(self, protocol_name: str | None) -> DescribedMember:
-        """Metadata is told only of a stable group's protocol."""
+        """The member as DescribeGroups shows it. Its metadata is shown only if the group is stable and has a protocol."""
         return DescribedMember(
             member_id=self.member_id,
             group_instance_id=self.instance_id,
@@ -95,20 +110,9 @@ class Member:
 
 
 def most_voted(votes: Iterable[str]) -> str:
-    """The name with the most votes. Of several, the one that Kafka's hash map of votes comes upon first."""
+    """The name with the most votes. Among several, the first one in the order of Kafka's hash map of votes."""
     counts: dict[str, int] = {}
     for name in votes:
         counts[name] = counts.get(name, 0) + 1
-    buckets = 16
-    while len(counts) > buckets * 3 // 4:
-        buckets *= 2
-    return max(counts, key=lambda name: (counts[name], -_bucket(name, buckets)))
-
-
-def _bucket(name: str, buckets: int) -> int:
-    """Where java.util.HashMap puts a String."""
-    code = 0
-    units = name.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(units), 2):
-        code = (code * 31 + int.from_bytes(units[at : at + 2])) & 0xFFFFFFFF
-    return (code ^ code >> 16) & (buckets - 1)
+    most = max(counts.values())
+    return next(name for name in map_order(counts) if counts[name] == most)

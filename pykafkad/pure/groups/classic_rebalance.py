@@ -1,16 +1,16 @@
 """The generations of a classic group: how a rebalance begins, waits for its members, and ends.
 
-    Empty ----------> PreparingRebalance <---------- Stable          (who joins, leaves, fails or changes)
+    Empty ----------> PreparingRebalance <---------- Stable          (a member joins, leaves, fails or changes)
       ^                  |    |    ^                    ^
       +--- all left -----+    |    |                    |
                               v    |                    |
                          CompletingRebalance -----------+            (the leader's SyncGroup)
 
 Owns the states and the three kinds of timers: ("session", member), ("join",) and ("sync",) after the group's id.
-Invariants: PreparingRebalance has a join timer; JoinGroup requests wait only there, SyncGroup requests only in
-CompletingRebalance; the assignments of the generation that is there are in memory and, once Stable, in the log.
-A rebalance out of Empty is the initial one: it waits group.initial.rebalance.delay.ms for further members, again
-for as long as there come some, but never longer than the longest rebalance timeout (KIP-134).
+Invariants: in PreparingRebalance there is a join timer; JoinGroup requests wait only there, SyncGroup requests only in
+CompletingRebalance; the assignments of the present generation are in memory and, once it is Stable, in the log. The
+rebalance of an Empty group is the initial one: it waits group.initial.rebalance.delay.ms for further members, and again
+as long as new ones come, but never longer than the longest rebalance timeout (KIP-134).
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from __future__ import annotations
 from typing import Any
 
 from pykafkad import errors
+from pykafkad.pure.effects import Caller, Effects, TimerKey
 from pykafkad.pure.groups.classic_answers import JoinMember, join_answer, join_refusal, sync_answer
 from pykafkad.pure.groups.classic_member import NO_ASSIGNMENT, Member
 from pykafkad.pure.groups.classic_records import metadata_record, read_subscriptions
 from pykafkad.pure.groups.classic_roster import Roster
-from pykafkad.pure.groups.effects import Caller, Effects, TimerKey
 from pykafkad.pure.groups.settings import GroupSettings
 
 EMPTY, PREPARING, COMPLETING, STABLE = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"
@@ -36,9 +36,9 @@ PREVIOUS = {  # state: from where it is reached
 
 SESSION, JOIN, SYNC = "session", "join", "sync"
 
-# A member whose first JoinGroup is not answered within this time is taken for gone, and would ask again.
+# A member whose first JoinGroup is not answered within this time is removed; the client would send it again.
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-# A rebalance that nobody joined is looked at again after the rebalance timeout; that may be told as 0.
+# If no member has joined, the rebalance tries again after the rebalance timeout, which clients may have set to 0.
 MIN_RETRY_MS = 10
 
 
@@ -66,9 +66,9 @@ class Generations:
         self.generation_id = 0
         self.protocol_name: str | None = None
         self.roster = Roster()
-        self.subscribed_topics: frozenset[str] | None = None  # None: the metadata does not tell
+        self.subscribed_topics: frozenset[str] | None = None  # None: it cannot be read from the metadata
         self.new_member_added = False
-        self.initial_delay_ms: int | None = None  # of the initial rebalance that is under way
+        self.initial_delay_ms: int | None = None  # of the initial rebalance, while it lasts
         self.initial_remaining_ms = 0
 
     @property
@@ -87,7 +87,7 @@ class Generations:
     # -- a rebalance begins
 
     def rebalance(self, effects: Effects, reason: str, now_ms: int) -> None:
-        """Begin one, or see whether the one under way can end now."""
+        """Begin a rebalance, or complete the present one if all members have joined."""
         if self.state_name == PREPARING:
             self.complete_join_if_all_came(effects, now_ms)
         else:
@@ -120,7 +120,7 @@ class Generations:
     # -- members have joined
 
     def complete_join_if_all_came(self, effects: Effects, now_ms: int) -> None:
-        """Not the initial rebalance: that one waits for members it does not know yet."""
+        """The initial rebalance is left out: it waits for members that are not known yet."""
         if self.state_name == PREPARING and self.previous_state != EMPTY and self.roster.have_all_joined:
             self.complete_join(effects, now_ms)
 
@@ -137,7 +137,8 @@ class Generations:
         effects.after(delay_ms, self.group_id, JOIN)
 
     def complete_join(self, effects: Effects, now_ms: int) -> None:
-        """Go on with those who came. Static members stay until their session ends, whether they came or not."""
+        """Continue with the members that have joined. Static members stay until their session ends, whether they have
+        joined or not."""
         roster = self.roster
         effects.cancel(self.group_id, JOIN)
         self.initial_delay_ms = None
@@ -181,7 +182,7 @@ class Generations:
         refused.replies, refused.timers = effects.replies, effects.timers
 
         def on_refused(error_code: int) -> Effects:
-            # After a restart the last written generation would be there, and its members would time out.
+            # Nothing to undo: a restart would load the last generation in the log, whose members would then time out.
             self.settings.log(
                 f"Failed to write empty metadata for group {self.group_id}: {errors.NAMES.get(error_code)}"
             )
@@ -214,12 +215,13 @@ class Generations:
     # -- members have synced
 
     def give_assignments(self, effects: Effects, assignments: dict[str, bytes], error_code: int = 0) -> None:
-        """Everybody has this assignment now, and those who wait for it are told it, or the error."""
+        """Give each member its assignment (or none), and answer the SyncGroup requests that wait, with an error if
+        there is one."""
         for member in self.roster.members.values():
             member.assignment = assignments.get(member.member_id, NO_ASSIGNMENT)
             if member.sync_caller is not None:
                 self.answer_sync(effects, member, error_code)
-                # A session that ran out while its member waited was let pass: it has no timer now.
+                # If its session timed out while it was waiting, it was excused and has no timer now.
                 self.restart_session(effects, member)
 
     def synced(self, effects: Effects, member: Member) -> None:
@@ -229,7 +231,7 @@ class Generations:
             effects.cancel(self.group_id, SYNC)
 
     def on_sync_timer(self, effects: Effects, now_ms: int) -> None:
-        """Whoever joined and has not asked for its assignment since is not there any more."""
+        """Remove members that have joined and have not asked for their assignment since."""
         late = list(self.roster.unsynced)
         if self.state_name not in (COMPLETING, STABLE) or not late:
             return
@@ -237,10 +239,10 @@ class Generations:
             self.remove(effects, member_id)
         self.prepare(effects, f"Removing {', '.join(late)} on pending sync request expiration", now_ms)
 
-    # -- members go
+    # -- members leave
 
     def remove(self, effects: Effects, member_id: str, error_code: int = errors.UNKNOWN_MEMBER_ID) -> None:
-        """Takes a member, or an id that nobody joined with yet, out; what it waits for is answered."""
+        """Remove a member, or a pending id that has not joined yet; its requests that wait are answered."""
         member = self.roster.members.get(member_id)
         if member is not None:
             self.refuse_join(effects, member, error_code)
@@ -252,7 +254,7 @@ class Generations:
     def on_session_timer(self, effects: Effects, member_id: str, now_ms: int) -> None:
         member = self.roster.members.get(member_id)
         if member is not None and member.is_excused:
-            return  # it gets a new session with its answer
+            return  # it gets a new session with the answer
         if member is None and member_id not in self.roster.pending:
             return
         self.remove(effects, member_id)
@@ -287,7 +289,8 @@ class Generations:
     # -- answers
 
     def joined(self, caller: Caller, member: Member) -> Any:
-        """The generation as it is; the leader learns of all members, and decides who gets what."""
+        """JoinGroup's answer for the present generation. The leader's has all members, so that it can assign
+        partitions."""
         members = []
         if self.roster.leader_id == member.member_id:
             members = [

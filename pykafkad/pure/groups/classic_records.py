@@ -1,15 +1,15 @@
-"""A classic group's record in `__consumer_offsets` (GroupMetadata, type 2), and what its metadata says of topics.
+"""A classic group's record in `__consumer_offsets` (GroupMetadata, type 2), and the subscriptions in its metadata.
 
-One record holds a whole generation: it is written when the leader gives the assignments, when a static member comes
-back under a new id, when the group becomes empty, and without a generation when the group appears.
+One record holds a whole generation. It is written when the leader sends the assignments, when a static member comes
+back under a new member id, when the group becomes empty, and without a generation when the group is created.
 """
 
 from __future__ import annotations
 
 from pykafkad.hot.wire import WireError
 from pykafkad.messages import ConsumerProtocolSubscription, GroupMetadataKey, GroupMetadataValue
+from pykafkad.pure.effects import Record
 from pykafkad.pure.groups.classic_member import NO_ASSIGNMENT
-from pykafkad.pure.groups.effects import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ NO_TIME = -1
 
 
 def metadata_record(group: Generations, assignments: dict[str, bytes] | None = None) -> Record:
-    """The generation as it goes into the log: with these assignments, or with those that hold."""
+    """The record of the present generation, with these assignments or else with the members' own."""
     members = []
     for each in group.roster.members.values():
         given = each.assignment if assignments is None else assignments.get(each.member_id, NO_ASSIGNMENT)
@@ -50,7 +50,7 @@ def metadata_record(group: Generations, assignments: dict[str, bytes] | None = N
 
 
 def new_group_record(group: Generations) -> Record:
-    """Says that the group is there, when there is no generation to write yet."""
+    """The record of a group that is new and has no generation yet."""
     value = GroupMetadataValue(
         protocol_type="",
         generation=0,
@@ -66,7 +66,7 @@ def tombstone(group_id: str) -> Record:
 
 
 def read_subscriptions(group: Generations) -> frozenset[str] | None:
-    """The topics of all members, where they are consumers and what they say can be read."""
+    """The topics that all members subscribe to, if they are consumers whose metadata can be read."""
     if group.protocol_type != CONSUMER_PROTOCOL:
         return None
     if not group.roster.members:
@@ -76,7 +76,7 @@ def read_subscriptions(group: Generations) -> frozenset[str] | None:
     topics: set[str] = set()
     try:
         for member in group.roster.members.values():
-            # Two bytes of version, then what each version begins with: the fields of version 0.
+            # Two bytes of version, then the fields of version 0, with which every version begins.
             read, _ = ConsumerProtocolSubscription.decode_prefix(member.metadata(group.protocol_name), 0, 2)
             topics.update(read.topics)
     except WireError as problem:

@@ -1,17 +1,17 @@
-"""Who is in a classic group: members, those that were only given an id, static names, the leader, the protocols.
+"""Who is in a classic group: members, pending member ids, instance ids, the leader, the protocols.
 
-Owns the bookkeeping only: no state, no timers, no records. Invariants: a group with members has a leader, which is
-one of them; `instances` names each static member once; `protocol_counts` says how many members know a protocol;
-`joining` is how many members wait for the answer to JoinGroup; `unsynced` and `pending` are apart from each other,
-and `pending` (ids given with MEMBER_ID_REQUIRED, KIP-394) from `members`. KIP-345.
+Owns the bookkeeping only: no state, no timers, no records. Invariants: a group with members has a leader, which is one
+of them; `instances` has each static member once; `protocol_names` says how many members support just these protocols;
+`joining` is how many members wait for an answer to JoinGroup; an id is in at most one of `unsynced` and `pending`, and
+an id in `pending` (given with MEMBER_ID_REQUIRED, KIP-394) is not in `members`. KIP-345.
 """
 
 from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.pure.groups.classic_member import Member, Protocols, most_voted
-from pykafkad.pure.groups.effects import Caller
+from pykafkad.pure.effects import Caller
+from pykafkad.pure.groups.classic_member import Member, Protocols, most_voted, names_of
 
 
 class Roster:
@@ -20,19 +20,21 @@ class Roster:
         "joining",
         "leader_id",
         "members",
+        "most",
         "pending",
-        "protocol_counts",
+        "protocol_names",
         "protocol_type",
         "unsynced",
     )
 
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}
+        self.most = 0  # the largest number of members there ever was
         self.instances: dict[str, str] = {}  # group.instance.id -> member id
         # dicts used as sets: an empty one is a third of an empty set
         self.pending: dict[str, None] = {}
         self.unsynced: dict[str, None] = {}
-        self.protocol_counts: dict[str, int] = {}
+        self.protocol_names: dict[tuple[str, ...], int] = {}
         self.protocol_type: str | None = None
         self.leader_id: str | None = None
         self.joining = 0
@@ -48,11 +50,12 @@ class Roster:
             self.leader_id = member.member_id
         self.pending.pop(member.member_id, None)
         self.members[member.member_id] = member
+        self.most = max(self.most, len(self.members))
         self._count(member.protocols, 1)
         self.wait_for_join(member, join_caller)
 
     def remove(self, member_id: str) -> Member | None:
-        """Whatever has this id is gone; gives the member if it was one. Its requests must have been answered."""
+        """Remove this member id; returns the member if there was one. Its requests must have been answered."""
         self.pending.pop(member_id, None)
         self.unsynced.pop(member_id, None)
         member = self.members.pop(member_id, None)
@@ -68,14 +71,15 @@ class Roster:
     def update(
         self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int
     ) -> None:
-        self._count(member.protocols, -1)
-        self._count(protocols, 1)
-        member.protocols = protocols
+        if protocols != member.protocols:
+            self._count(member.protocols, -1)
+            self._count(protocols, 1)
+            member.protocols = protocols
         member.rebalance_timeout_ms = rebalance_timeout_ms
         member.session_timeout_ms = session_timeout_ms
 
     def rename(self, member: Member, member_id: str) -> None:
-        """A static member came back: the same member goes on under a new id."""
+        """A static member came back: the same member continues under a new member id."""
         assert member.instance_id is not None
         old_id = member.member_id
         del self.members[old_id]
@@ -89,30 +93,37 @@ class Roster:
         member.member_id = member_id
 
     def wait_for_join(self, member: Member, caller: Caller | None) -> None:
-        """From here on this JoinGroup of the member waits, or none does."""
+        """From now on this JoinGroup request of the member waits, or none does."""
         self.joining += (caller is not None) - (member.join_caller is not None)
         member.join_caller = caller
 
-    # -- what they have in common
+    # -- protocols
 
     def _count(self, protocols: Protocols, change: int) -> None:
-        counts = self.protocol_counts
-        for name, _ in protocols:
-            count = counts.get(name, 0) + change
-            if count:
-                counts[name] = count
-            else:
-                del counts[name]
+        names = names_of(protocols)
+        count = self.protocol_names.get(names, 0) + change
+        if count:
+            self.protocol_names[names] = count
+        else:
+            del self.protocol_names[names]
 
     def knows_any(self, protocols: Protocols) -> bool:
-        """Is one of these protocols known to all members?"""
-        wanted = len(self.members)
-        return any(self.protocol_counts.get(name, 0) == wanted for name, _ in protocols)
+        """Whether all members support at least one of these protocols."""
+        if not self.members:
+            return bool(protocols)
+        names = names_of(protocols)
+        if len(self.protocol_names) == 1 and names in self.protocol_names:
+            return bool(names)
+        return not self._common().isdisjoint(names)
 
     def select_protocol(self) -> str:
-        everyone = len(self.members)
-        candidates = {name for name, count in self.protocol_counts.items() if count == everyone}
+        candidates = self._common() if len(self.protocol_names) > 1 else next(iter(self.protocol_names))
         return most_voted(member.vote(candidates) for member in self.members.values())
+
+    def _common(self) -> set[str]:
+        """The protocols that all members support. Mostly all members have the same, and nobody need ask."""
+        first, *others = sorted(self.protocol_names, key=len)
+        return set(first).intersection(*others)
 
     @property
     def have_all_joined(self) -> bool:
@@ -122,10 +133,10 @@ class Roster:
     def rebalance_timeout_ms(self) -> int:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
-    # -- the leader, and whether somebody is who it says
+    # -- the leader, and the identity of members
 
     def elect_joined_leader(self) -> bool:
-        """Makes somebody who joined the leader, the present one if it did. False where nobody joined."""
+        """Elect a leader among the members that have joined, the present one if possible. False if none has joined."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].join_caller is not None:
@@ -137,7 +148,7 @@ class Roster:
         return False
 
     def check_member(self, member_id: str, instance_id: str | None) -> Member:
-        """The member, if it is one; fences whoever has lost its static name to another (KIP-345)."""
+        """The member with this id. A member whose instance id belongs to another one by now is fenced (KIP-345)."""
         if instance_id is not None:
             owner = self.instances.get(instance_id)
             if owner is None:

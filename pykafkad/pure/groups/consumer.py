@@ -1,39 +1,44 @@
-"""A group of the consumer protocol: what the log says of it, and what others may ask of it. KIP-848.
+"""A group of the consumer protocol: its state as the log has it, and what other APIs ask of it. KIP-848.
 
-    Empty -> Assigning (the target is older than the group) -> Reconciling (members are on their way to it) -> Stable
+    Empty -> Assigning (the target assignment is older than the group) -> Reconciling (members are on their way to it)
+    -> Stable
 
-Epochs: the group's goes up with every change of members, subscriptions or topics; the target's is that of the group
-for which shares were last worked out; a member's is that of the target it has reached. Who asks for a change works
-out records (consumer_update and what uses it); they take effect in replay() here. Invariants: `owners` names one member
-for each partition that somebody has or has not given up yet; the counts are what the members add up to.
-Soft, and found anew after a load: `checked_changes`, `checked_epoch`, `resolution`, `late`.
+Epochs: the group's goes up with every change of members, subscriptions or topics; that of the target assignment is the
+group epoch for which it was computed; a member's is that of the target assignment it has reached. An operation only
+makes records (consumer_update and its users), which take effect in replay() here. Invariants: `owners` names one member
+for each partition that a member owns or has not revoked yet; the counts are the sums over all members. Not in the log,
+and determined anew after a load: `checked_changes`, `checked_epoch`, `resolution`, `upcoming`, `late`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import Any, TypeVar
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.pure.effects import Caller, Effects, Record, TimerKey
 from pykafkad.pure.groups import consumer_records as records
 from pykafkad.pure.groups.assignors import Share
 from pykafkad.pure.groups.classic_answers import describe_missing
 from pykafkad.pure.groups.consumer_member import GONE, UNREVOKED, Epochs, Member
-from pykafkad.pure.groups.effects import Caller, CheckPartition, Effects, Record, TimerKey
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.pure.groups.consumer_target import Upcoming
+    from pykafkad.pure.groups.offset_requests import CheckPartition
     from pykafkad.pure.groups.regex_resolution import Resolution, Resolved
     from pykafkad.pure.groups.registry import Groups
 
-SESSION, REBALANCE, JOIN, SYNC, REGEX = "session", "rebalance", "join", "sync", "regex"
+SESSION, REBALANCE, JOIN, SYNC = "session", "rebalance", "join", "sync"
+REGEX, TARGET = "regex", "target"
 
 FIRST_EPOCH = 1
 NO_TARGET = -1
 UNKNOWN_EPOCH = -1
 CONSUMER_COMMITS_SINCE = 9  # version of OffsetCommit
 NO_SHARE: Share = {}
+T = TypeVar("T")
 
 
 class ConsumerGroup:
@@ -53,15 +58,17 @@ class ConsumerGroup:
         "late",
         "members",
         "metadata_hash",
+        "most",
         "owners",
         "protocol_counts",
         "regex_counts",
         "regexes",
         "resolution",
         "shares",
+        "subscriptions",
         "target_epoch",
         "target_ms",
-        "topic_counts",
+        "upcoming",
     )
 
     def __init__(self, groups: Groups, group_id: str) -> None:
@@ -71,22 +78,24 @@ class ConsumerGroup:
         self.target_ms = 0
         self.metadata_hash = 0
         self.members: dict[str, Member] = {}
-        self.shares: dict[str, Share] = {}  # the target, by member
+        self.most = 0  # the largest number of members there ever was
+        self.shares: dict[str, Share] = {}  # the target assignment, by member
         self.instances: dict[str, str] = {}  # group.instance.id -> member id
         self.owners: dict[bytes, dict[int, str]] = {}  # topic id -> partition -> member id
         self.regexes: dict[str, Resolved] = {}
-        self.has_topics_record = False  # of before Kafka 4.1, to be taken out with the next change
-        self.topic_counts: dict[str, int] = {}  # how many members name a topic
+        self.has_topics_record = False  # from before Kafka 4.1; deleted with the next change
+        self.subscriptions: dict[frozenset[str], int] = {}  # how many members subscribe to just these names
         self.regex_counts: dict[str, int] = {}
         self.assignor_counts: dict[str, int] = {}
-        self.protocol_counts: dict[str, int] = {}  # of those that use the classic protocol
+        self.protocol_counts: dict[str, int] = {}  # of members that use the classic protocol
         self.classic_count = 0
         self.checked_changes = -1  # the change of topics for which metadata_hash was last compared,
-        self.checked_epoch = 0  # and the epoch that should have come of it
+        self.checked_epoch = 0  # and the group epoch that resulted from it
         self.resolution: Resolution | None = None
-        self.late: dict[str, None] = {}  # classic members that were told to join again
+        self.upcoming: Upcoming | None = None  # the target assignment that is being computed
+        self.late: dict[str, None] = {}  # members of the classic protocol that were told to join again
 
-    # -- what it is
+    # -- properties
 
     @property
     def is_empty(self) -> bool:
@@ -115,26 +124,21 @@ class ConsumerGroup:
         return self.members.get(member_id) if member_id is not None else None
 
     def share_of(self, member_id: str, instance_id: str | None) -> Share:
-        """A static member takes over the share of the one before it."""
+        """The target assignment of a member. A static member takes over that of its predecessor."""
         if instance_id is not None:
             member_id = self.instances.get(instance_id, "")
         return self.shares.get(member_id, NO_SHARE)
 
-    def is_taken(self, topic_id: bytes, partition: int) -> bool:
-        return partition in self.owners.get(topic_id, ())
-
-    def topic_names(self) -> set[str]:
-        """All that members are subscribed to, by name or by expression."""
-        names = set(self.topic_counts)
-        for resolved in self.regexes.values():
-            names |= resolved.topics
-        return names
+    def owners_of(self, topic_id: bytes) -> Mapping[int, str]:
+        """Which members own partitions of the topic, or have not revoked them yet."""
+        return self.owners.get(topic_id, {})
 
     def is_subscribed_to(self, topic: str) -> bool:
-        return topic in self.topic_counts or any(topic in each.topics for each in self.regexes.values())
+        by_name = any(topic in names for names in self.subscriptions)
+        return by_name or any(topic in each.topics for each in self.regexes.values())
 
     def config(self, name: str, least: int, most: int, default: int) -> int:
-        """A setting of this group, or the broker's; whatever is set, the broker's limits hold."""
+        """The group's own config, limited by those of the broker, or else the broker's default."""
         value = self.groups.settings.group_config(self.group_id).get(f"consumer.{name}.ms")
         return default if value is None else min(max(int(value), least), most)
 
@@ -156,20 +160,22 @@ class ConsumerGroup:
         least, most = of.consumer_min_assignment_interval_ms, of.consumer_max_assignment_interval_ms
         return self.config("assignment.interval", least, most, of.consumer_assignment_interval_ms)
 
-    # -- members come, change and go (in replay only)
+    # -- changes of members (in replay only)
 
     def put(self, member: Member) -> None:
         old = self.members.get(member.member_id)
         self.members[member.member_id] = member
+        self.most = max(self.most, len(self.members))
+        if old is None or not old.tells_the_same(member):
+            if old is not None:
+                self._tally(old, -1)
+            self._tally(member, 1)
         if old is not None:
-            self._tally(old, -1)
             self._disown(old)
-        self._tally(member, 1)
         for epochs in (member.assigned, member.revoking):
             for topic_id, partitions in epochs.items():
                 owners = self.owners.setdefault(topic_id, {})
-                for partition in partitions:
-                    owners[partition] = member.member_id
+                owners.update(dict.fromkeys(partitions, member.member_id))
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.member_id
 
@@ -194,7 +200,7 @@ class ConsumerGroup:
                     self.owners.pop(topic_id, None)
 
     def _tally(self, member: Member, by: int) -> None:
-        count(self.topic_counts, member.topic_names, by)
+        count(self.subscriptions, (member.topic_names,), by)
         if member.regex:
             count(self.regex_counts, (member.regex,), by)
         if member.assignor is not None:
@@ -203,7 +209,7 @@ class ConsumerGroup:
             self.classic_count += by
             count(self.protocol_counts, (name for name, _ in member.classic.protocols), by)
 
-    # -- the classic protocol
+    # -- members of the classic protocol
 
     def join(self, request: Any, caller: Caller, now_ms: int) -> Effects:
         from pykafkad.pure.groups import consumer_classic
@@ -225,7 +231,8 @@ class ConsumerGroup:
 
         return consumer_classic.leave(self, request, caller, now_ms)
 
-    def describe(self, version: int) -> Any:
+    def describe(self, version: int) -> Generator[None, None, Any]:
+        yield
         return describe_missing(self.group_id, version, f"Group {self.group_id} is not a classic group.")
 
     # -- offsets
@@ -238,8 +245,8 @@ class ConsumerGroup:
         is_transactional: bool,
         api_version: int,
     ) -> CheckPartition | None:
-        """What is to be asked for each partition, if there is something. KIP-1251: a commit of an earlier epoch holds
-        for what the member has had since then."""
+        """Returns what is to be checked for each partition, if anything. KIP-1251: a commit with an earlier epoch is
+        accepted for partitions that the member has had since then."""
         if epoch < 0 and not self.members:
             return None
         if is_transactional and epoch == UNKNOWN_EPOCH and not member_id and group_instance_id is None:
@@ -284,7 +291,7 @@ class ConsumerGroup:
         if member_id is None and member_epoch < 0:
             return
         if member_id is None:
-            raise KafkaError(errors.UNKNOWN_SERVER_ERROR)  # an epoch of nobody: Kafka trips over it
+            raise KafkaError(errors.UNKNOWN_SERVER_ERROR)  # an epoch without a member: Kafka fails so
         member = self.member(member_id)
         if member_epoch != member.epoch:
             raise stale(
@@ -294,14 +301,17 @@ class ConsumerGroup:
             )
 
     def check_offset_delete(self) -> None:
-        """Allowed; topics with subscribers are left out."""
+        """Always allowed; only topics with subscribers are refused."""
+
+    def has_member(self, member_id: str) -> bool:
+        return member_id in self.members
 
     def check_delete(self) -> None:
         if self.members:
             raise KafkaError(errors.NON_EMPTY_GROUP)
 
     def on_offset_commit(self, member_id: str, now_ms: int) -> Effects | None:
-        """Only a heartbeat is a sign of life."""
+        """Unlike in a classic group, a commit does not extend the session."""
         return None
 
     def offset_expiry_base_ms(self, commit_ms: int) -> int | None:
@@ -311,7 +321,7 @@ class ConsumerGroup:
         return self.tombstones_of(self.members)
 
     def tombstones_of(self, member_ids: Iterable[str]) -> list[Record]:
-        """Takes the group out, with these members."""
+        """The tombstones that delete the group together with these members."""
         ids = list(member_ids)
         group_id = self.group_id
         return [
@@ -324,7 +334,7 @@ class ConsumerGroup:
             records.group_tombstone(group_id),
         ]
 
-    # -- time and life
+    # -- timers, coordinator loaded and unloaded
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects:
         from pykafkad.pure.groups import consumer_timers
@@ -332,7 +342,7 @@ class ConsumerGroup:
         return consumer_timers.on_timer(self, key, now_ms)
 
     def on_loaded(self, now_ms: int) -> Effects:
-        """The members have a whole session to say that they are still there."""
+        """All members get a new session in which they can show that they are still there."""
         effects = Effects()
         for member in self.members.values():
             effects.after(self.session_timeout_ms, self.group_id, SESSION, member.member_id)
@@ -341,17 +351,21 @@ class ConsumerGroup:
         return effects
 
     def on_unloaded(self) -> Effects:
-        """Nobody waits: every request is answered at once."""
+        """No request ever waits: all are answered at once."""
         return Effects()
 
 
-def count(counts: dict[str, int], names: Iterable[str], by: int) -> None:
-    for name in names:
-        total = counts.get(name, 0) + by
+def count(counts: dict[T, int], things: Iterable[T], by: int) -> None:
+    if by > 0:
+        for thing in things:
+            counts[thing] = counts.get(thing, 0) + by
+        return
+    for thing in things:
+        total = counts.get(thing, 0) + by
         if total:
-            counts[name] = total
+            counts[thing] = total
         else:
-            del counts[name]
+            del counts[thing]
 
 
 def epoch_of(epochs: Epochs, topic_id: bytes, partition: int) -> int | None:
@@ -367,7 +381,7 @@ def stale(member: Member, text: str) -> KafkaError:
     return KafkaError(code, text)
 
 
-# -- what the registry asks
+# -- functions of the group type, for the registry
 
 
 def heartbeat(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effects:
@@ -377,17 +391,17 @@ def heartbeat(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effe
 
 
 def replay(groups: Groups, key: Any, value: Any) -> None:
-    """A record of a consumer group. A tombstone of what is not there, as compaction leaves them, says nothing."""
+    """Replay a record of a consumer group. A tombstone of what does not exist, which compaction may leave, is ignored."""
     found = groups.by_id.get(key.group_id)
     group = found if isinstance(found, ConsumerGroup) else None
     if group is None:
         if value is None or (found is not None and not found.is_empty and not groups.is_loading):
-            return  # the group is being made a classic one, which is there already
-        # Else a classic group can be here only without members: one that offsets made.
+            return  # the group is being converted to a classic one, which has taken its place already
+        # Otherwise only a classic group without members can be here, which was created by an offset commit.
         group = groups.by_id[key.group_id] = ConsumerGroup(groups, key.group_id)
     apply(group, key, value)
     if value is None and key.api_key == records.GROUP:
-        del groups.by_id[key.group_id]
+        groups.remove(key.group_id)
 
 
 def apply(group: ConsumerGroup, key: Any, value: Any) -> None:

@@ -1,8 +1,8 @@
-"""Members of a consumer group that use the classic protocol, as all do while their group's clients are upgraded.
+"""Members of a consumer group that use the classic protocol, as some do while their group's clients are being upgraded.
 
-To such a member a reconciliation looks like rebalances: it is told REBALANCE_IN_PROGRESS when there is a step to take,
-joins again (which takes the step: its generation is its epoch), and gets its partitions with SyncGroup. Timers see
-that it does both within its rebalance timeout. KIP-848, "classic and consumer protocol in one group".
+To such a member every step of its reconciliation looks like a rebalance: it gets REBALANCE_IN_PROGRESS, joins again
+(which takes the step; its generation is its member epoch), and gets its partitions by SyncGroup. Timers make sure that
+it does both within its rebalance timeout. KIP-848, "Supporting Online Consumer Group Upgrade".
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.hot.wire import WireError
 from pykafkad.messages import HeartbeatResponse, JoinGroupResponse, SyncGroupResponse
+from pykafkad.pure.effects import Caller, Effects, answered
 from pykafkad.pure.groups.classic_answers import join_refusal, leave_answer, left
 from pykafkad.pure.groups.consumer import JOIN, SESSION, SYNC, ConsumerGroup
 from pykafkad.pure.groups.consumer_leaving import fence
@@ -25,7 +26,6 @@ from pykafkad.pure.groups.consumer_protocol import (
 )
 from pykafkad.pure.groups.consumer_reconciliation import Owned
 from pykafkad.pure.groups.consumer_update import REGEX_KEPT, Update
-from pykafkad.pure.groups.effects import Caller, Effects, answered
 
 MEMBER_ID_REQUIRED_SINCE = 4  # version of JoinGroup
 DISABLED = "disabled"
@@ -37,7 +37,7 @@ def join(group: ConsumerGroup, request: Any, caller: Caller, now_ms: int) -> Eff
     try:
         return try_join(group, request, caller, now_ms)
     except KafkaError as error:
-        # Unlike a classic group it does not say whom it refuses.
+        # Unlike that of a classic group, this answer does not repeat the member id.
         return answered(caller, join_refusal(caller.version, error.code))
 
 
@@ -69,7 +69,7 @@ def try_join(group: ConsumerGroup, request: Any, caller: Caller, now_ms: int) ->
         old = update.static_member(member_id, -1, instance_id, {}, is_unknown, classic=True)
     new, is_consumer = take_step(update, old, told(old, request, subscription, caller), subscription)
     effects.cancel(group.group_id, JOIN, new.member_id)
-    if is_consumer:  # else it is a classic group now, which has its own timers
+    if is_consumer:  # else the group is a classic one now, which has its own timers
         effects.after(request.session_timeout_ms, group.group_id, SESSION, new.member_id)
         effects.after(max(rebalance_timeout_of(request, caller), 0), group.group_id, SYNC, new.member_id)
         group.late.pop(new.member_id, None)
@@ -85,7 +85,7 @@ def try_join(group: ConsumerGroup, request: Any, caller: Caller, now_ms: int) ->
 
 
 def check_protocols(group: ConsumerGroup, member_id: str, request: Any) -> None:
-    """At least one of them must be known to all members that use the classic protocol."""
+    """At least one protocol must be supported by all members that use the classic protocol."""
     supported = request.protocol_type == PROTOCOL_TYPE and any(
         group.protocol_counts.get(protocol.name, 0) == group.classic_count for protocol in request.protocols
     )
@@ -96,7 +96,7 @@ def check_protocols(group: ConsumerGroup, member_id: str, request: Any) -> None:
 
 
 def subscription_of(request: Any) -> Subscription:
-    """All protocols of a consumer have the same."""
+    """The member's subscription, which is the same in all protocols of a consumer."""
     try:
         return read_subscription(bytes(request.protocols[0].metadata))
     except WireError:
@@ -123,14 +123,14 @@ def told(old: Member, request: Any, subscription: Subscription, caller: Caller) 
 
 
 def rebalance_timeout_of(request: Any, caller: Caller) -> int:
-    """Version 0 has none of its own: the session's is meant."""
+    """Version 0 has no rebalance timeout, so the session timeout is used."""
     timeout_ms = request.session_timeout_ms if caller.version == 0 else request.rebalance_timeout_ms
     return int(timeout_ms)
 
 
 def take_step(update: Update, old: Member, new: Member, subscription: Subscription) -> tuple[Member, bool]:
-    """Save the member, and bring it a step closer to the target; or make the group a classic one, which gives
-    False."""
+    """Save the member, and take its next step towards the target assignment. The second value is False if this has
+    converted the group to a classic one."""
     from pykafkad.pure.groups import consumer_conversion
 
     group = update.group
@@ -213,7 +213,7 @@ def check_sync_protocol(member: Member, classic: Classic, request: Any) -> None:
 
 
 def expect_join(group: ConsumerGroup, member: Member, effects: Effects) -> None:
-    """The member has a rebalance timeout from when it was first told."""
+    """Begin the rebalance timeout of the member when it is first told to join again."""
     if member.member_id not in group.late:
         group.late[member.member_id] = None
         effects.after(max(member.rebalance_timeout_ms, 0), group.group_id, JOIN, member.member_id)
@@ -238,8 +238,9 @@ def heartbeat(group: ConsumerGroup, request: Any, caller: Caller, now_ms: int) -
 
 
 def lacks_target(group: ConsumerGroup, now_ms: int) -> bool:
-    """Whether somebody has to join for a new target to be worked out. Heartbeats of consumer members do that; where
-    there are none Kafka's group stays as it is, with partitions that nobody has, until somebody joins by chance."""
+    """Whether a member has to join again so that a new target assignment is computed. Normally a heartbeat of a
+    consumer protocol member does that. Without such members Kafka's group keeps partitions unassigned until some member
+    joins."""
     return (
         group.target_epoch < group.epoch
         and group.classic_count == len(group.members)
@@ -248,10 +249,10 @@ def lacks_target(group: ConsumerGroup, now_ms: int) -> bool:
 
 
 def waits_for_others(group: ConsumerGroup, member: Member) -> bool:
-    """Whether something of the member's share is still with another."""
+    """Whether another member still has to revoke a partition of the member's target assignment."""
     for topic_id, partitions in group.shares.get(member.member_id, {}).items():
         assigned = member.assigned.get(topic_id, {})
-        if any(each not in assigned and group.is_taken(topic_id, each) for each in partitions):
+        if not group.owners_of(topic_id).keys().isdisjoint(partitions - assigned.keys()):
             return True
     return False
 
@@ -282,7 +283,7 @@ def who_leaves(update: Update, leaving: Any) -> Member:
         who = f"Dynamic member {member.member_id}"
     else:
         there = group.static_member(instance_id)
-        # An administrator knows the name only.
+        # An administrator may name a static member by its instance id alone.
         member_id = leaving.member_id or (there.member_id if there is not None else "")
         member = update.known_static(there, instance_id, member_id)
         who = f"Static member {leaving.member_id} with instance id {instance_id}"

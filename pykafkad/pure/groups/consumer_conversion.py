@@ -1,10 +1,11 @@
-"""A classic group becomes a consumer group when a member joins with the consumer protocol, and a consumer group becomes
-a classic one when its last member of that protocol goes or is replaced. KIP-848; group.consumer.migration.policy.
+"""Converts groups: a classic group becomes a consumer group when a member joins with the consumer protocol, and a
+consumer group becomes a classic one when its last member of that protocol leaves or is replaced. KIP-848;
+group.consumer.migration.policy.
 
-Upgrade: each classic member goes on as a member that uses the classic protocol, with the partitions it was given
-last, in the epoch of its generation; whoever waits for a rebalance is told to join again. Downgrade: the members
-take their shares as assignments, and rebalance unless only a static member was replaced. Invariant: the other group
-takes effect with the records, or not at all.
+Upgrade: each classic member continues as a member that uses the classic protocol, with its last assignment, in the
+epoch of its generation; members that wait for a rebalance are told to join again. Downgrade: members take their target
+assignments as their assignments, and rebalance unless only a static member was replaced. Invariant: the converted group
+takes effect with its records, or not at all.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.hot.wire import WireError
+from pykafkad.pure.effects import Effects, Record
 from pykafkad.pure.groups import classic_member, classic_rebalance
 from pykafkad.pure.groups import consumer_records as records
 from pykafkad.pure.groups.assignors import Share
@@ -29,7 +31,6 @@ from pykafkad.pure.groups.consumer_protocol import (
     read_subscription,
 )
 from pykafkad.pure.groups.consumer_update import Update
-from pykafkad.pure.groups.effects import Effects, Record
 from pykafkad.pure.groups.topic_watch import watch_of
 
 TYPE_CHECKING = False
@@ -44,7 +45,7 @@ DOWNGRADES = ("downgrade", "bidirectional")
 
 
 def to_consumer_group(groups: Groups, classic: ClassicGroup, effects: Effects) -> ConsumerGroup:
-    """The group as it will be; the records that make it are in the effects."""
+    """The converted group, not yet in effect; its records are added to the effects."""
     check_upgrade(groups, classic)
     made = ConsumerGroup(groups, classic.group_id)
     creation = upgrade_records(groups, classic)
@@ -83,7 +84,8 @@ def upgrade_records(groups: Groups, classic: ClassicGroup) -> list[Record]:
     group_id, generation = classic.group_id, classic.generation_id
     names = frozenset[str]().union(*(member.topic_names for member in members))
     metadata_hash = watch_of(groups.settings).hash_of(names)
-    # Before the first generation there is no target yet: the epoch after it makes one. (Kafka cannot upgrade then.)
+    # Before the first generation there is no target assignment; the epoch after it gives one. (Kafka cannot upgrade
+    # then.)
     epoch = max(generation, FIRST_EPOCH)
     return [
         *(records.member_record(group_id, each) for each in members),
@@ -100,7 +102,7 @@ def share_of(member: Member) -> Share:
 
 def upgraded(groups: Groups, classic: ClassicGroup, member: classic_member.Member) -> Member:
     try:
-        # Before the first generation no protocol is chosen; all that a consumer offers say the same.
+        # Before the first generation no protocol is chosen, but all protocols of a consumer have the same subscription.
         name = classic.protocol_name
         metadata = member.metadata(name) if name is not None else member.protocols[0][1]
         subscription = read_subscription(metadata)
@@ -138,8 +140,9 @@ def upgraded(groups: Groups, classic: ClassicGroup, member: classic_member.Membe
 
 
 def keep_apart(groups: Groups, members: list[Member]) -> None:
-    """A group's leader may have given one partition to two members, or one that does not exist; here it belongs to
-    the first, and to nobody. (Kafka does not survive that: the upgrade fails for ever with UNKNOWN_SERVER_ERROR.)"""
+    """Make sure that each partition has one owner. A group's leader may have assigned a partition to two members, of
+    which the first keeps it, or one that does not exist, which is dropped. (In Kafka the upgrade then fails each time
+    with UNKNOWN_SERVER_ERROR.)"""
     by_id = groups.settings.topics.topics_by_id
     taken: set[tuple[bytes, int]] = set()
     for index, member in enumerate(members):
@@ -159,7 +162,7 @@ def keep_apart(groups: Groups, members: list[Member]) -> None:
 
 
 def release_waiting(classic: ClassicGroup, effects: Effects) -> None:
-    """Whoever waits in the classic group is told to join again; when everything else is worked out."""
+    """Tell members that wait in the classic group to join again; called when nothing can fail any more."""
     effects.replies += classic.dissolve(errors.REBALANCE_IN_PROGRESS).replies
 
 
@@ -175,7 +178,8 @@ def may_downgrade_without(update: Update, gone: Iterable[Member]) -> bool:
 
 
 def may_downgrade_with(update: Update, replaced: Member) -> bool:
-    """When the only member of the consumer protocol is static, and somebody of the classic one takes its place."""
+    """Whether a static member, the last one of the consumer protocol, is being replaced by one of the classic
+    protocol."""
     group = update.group
     is_last = replaced.classic is None and group.classic_count == len(group.members) - 1
     return is_last and is_downgrade_allowed(update, len(group.members))
@@ -196,14 +200,14 @@ def is_downgrade_allowed(update: Update, size: int) -> bool:
 def to_classic_group(
     update: Update, gone: Mapping[str, Member], joining: Member | None, rebalance_reason: str | None
 ) -> None:
-    """Takes the classic group's place at once, since its members and timers are there from here on; if the log does
-    not take the records, the consumer group is back."""
+    """Put the classic group in the consumer group's place at once, since its members and timers are in memory from now
+    on. If its records cannot be written, the consumer group is put back."""
     group, effects = update.group, update.effects
     groups = group.groups
     replaced = group.static_member(joining.instance_id) if joining is not None else None
     member_ids = list(group.members)
     if replaced is not None and joining is not None:
-        # The records so far have put the joining member in the place of the replaced one.
+        # The records so far have replaced the static member by the joining one.
         member_ids = [joining.member_id if each == replaced.member_id else each for each in member_ids]
     effects.records += group.tombstones_of(member_ids)
     for member_id in group.members:

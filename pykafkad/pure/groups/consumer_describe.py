@@ -1,15 +1,16 @@
-"""A consumer group as ConsumerGroupDescribe shows it. What members have not given up yet counts as theirs."""
+"""A consumer group as ConsumerGroupDescribe shows it. Partitions that a member has not revoked yet count as its own."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from typing import Any
 
 from pykafkad.messages import ConsumerGroupDescribeResponse
 from pykafkad.pure.groups.classic_member import most_voted
 from pykafkad.pure.groups.consumer import ConsumerGroup
 from pykafkad.pure.groups.consumer_member import Member
-from pykafkad.pure.groups.consumer_update import assignor_names
+from pykafkad.pure.groups.consumer_target import assignor_names
+from pykafkad.pure.timeline import bits_for, in_order, place_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,21 +24,29 @@ TopicPartitions = ConsumerGroupDescribeResponse.TopicPartitions
 CLASSIC_MEMBER, CONSUMER_MEMBER = 0, 1
 
 
-def described(group: ConsumerGroup) -> DescribedGroup:
+def described(group: ConsumerGroup) -> Generator[None, None, DescribedGroup]:
+    """A generator that describes one member at a time, in Kafka's order."""
     settings = group.groups.settings
     counts = group.assignor_counts
     if counts:
         assignor = most_voted(name for name, votes in counts.items() for _ in range(votes))
     else:
         assignor = assignor_names(settings.consumer_assignors)[0]
-    return DescribedGroup(
+    answer = DescribedGroup(
         group_id=group.group_id,
         group_state=group.state_name,
         group_epoch=group.epoch,
         assignment_epoch=group.target_epoch,
         assignor_name=assignor,
-        members=[member_of(group, member, settings.topics) for member in group.members.values()],
     )
+    bits = bits_for(group.most + 1)  # the records of a new member put it into Kafka's map one after the other
+    members, places = [], []
+    for member in list(group.members.values()):
+        members.append(member_of(group, member, settings.topics))
+        places.append(place_of(member.member_id, bits))
+        yield
+    answer.members = in_order(members, places)
+    return answer
 
 
 def member_of(group: ConsumerGroup, member: Member, topics: Topics) -> Any:
@@ -61,7 +70,7 @@ def member_of(group: ConsumerGroup, member: Member, topics: Topics) -> Any:
 
 
 def assignment_of(partitions: Mapping[bytes, Iterable[int]], topics: Topics) -> Any:
-    """Topics that are no more are left out."""
+    """An assignment by topic names; topics that do not exist any more are left out."""
     there = topics.topics_by_id
     return Assignment(
         topic_partitions=[

@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat: a member joins, tells what it has and wants, learns what it should have, and leaves.
+"""ConsumerGroupHeartbeat: a member joins, reports its subscription and partitions, gets its assignment, and leaves.
 
-A group comes into being with its first member; an empty classic group makes way, and one with members is converted
-(consumer_conversion). Versions 0 and 1 (KIP-848; KIP-1082: ids made by clients).
+A group is created by its first member. If there is an empty classic group of that name, it is replaced; one with
+members is converted (consumer_conversion). Versions 0 and 1 (KIP-848; KIP-1082: member ids that clients generate).
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from typing import Any
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import ConsumerGroupHeartbeatResponse
+from pykafkad.pure.effects import Caller, Effects
 from pykafkad.pure.groups import consumer_records as records
 from pykafkad.pure.groups.consumer import ConsumerGroup
 from pykafkad.pure.groups.consumer_leaving import fence
 from pykafkad.pure.groups.consumer_member import GONE, LEFT_FOR_A_WHILE, Epochs, Member, partitions_of
+from pykafkad.pure.groups.consumer_target import assignor_names
 from pykafkad.pure.groups.consumer_update import (
     JOINING_EPOCH,
     REGEX_CHANGED_AND_KNOWN,
     REGEX_KEPT,
     Update,
-    assignor_names,
 )
-from pykafkad.pure.groups.effects import Caller, Effects
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ TopicPartitions = ConsumerGroupHeartbeatResponse.TopicPartitions
 
 MEMBER_ID_BY_CLIENT_SINCE = 1  # version
 NO_TIMEOUT = -1
+NAMES_MAX = 300_000  # different names do not fit into a record batch
 
 
 def heartbeat(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effects:
@@ -45,11 +46,11 @@ def heartbeat(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effe
     update = Update(group, effects, now_ms)
     old = the_member(update, request, joins)
     new = told(old, request, caller)
-    names_changed = update.save(old, new)
+    names_changed = update.save(old, new, request.subscribed_topic_names)
     regex = update.save_regex(old, new)
     is_upgrade = was is not None and not isinstance(was, ConsumerGroup) and not was.is_empty
-    # An upgrade may end a rebalance under way: there must be a new target. (Kafka forgets it when the new member has
-    # nothing but an expression, which it has to resolve first.)
+    # An upgrade may interrupt a rebalance, so there must be a new target assignment. (Kafka forgets that if the new
+    # member subscribes by a regular expression only, which has to be resolved first.)
     bump = names_changed or regex == REGEX_CHANGED_AND_KNOWN or is_upgrade
     if bump or update.has_stale_topics():
         update.refresh_topics(bump, old, new)
@@ -67,7 +68,7 @@ def heartbeat(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effe
 
 
 def find(groups: Groups, group_id: str, joins: bool, effects: Effects) -> ConsumerGroup:
-    """The group as it will be for this request: found, new, or converted from a classic one."""
+    """The group as it is to be for this request: the existing one, a new one, or a converted classic one."""
     group = groups.by_id.get(group_id)
     if isinstance(group, ConsumerGroup):
         return group
@@ -101,7 +102,7 @@ def the_member(update: Update, request: Any, joins: bool) -> Member:
 
 
 def told(old: Member, request: Any, caller: Caller) -> Member:
-    """The member with what it told; what it leaves out stays as it was."""
+    """The member with what the request says; fields that are left out keep their values."""
     changes: dict[str, Any] = {
         "client_id": caller.client_id,
         "client_host": caller.client_host,
@@ -115,15 +116,18 @@ def told(old: Member, request: Any, caller: Caller) -> Member:
         changes["rebalance_timeout_ms"] = request.rebalance_timeout_ms
     if request.server_assignor is not None:
         changes["assignor"] = request.server_assignor
-    if request.subscribed_topic_names is not None:
-        changes["topic_names"] = frozenset(request.subscribed_topic_names)
+    names = request.subscribed_topic_names
+    if names is not None:
+        if len(names) > NAMES_MAX:
+            raise KafkaError(errors.MESSAGE_TOO_LARGE)
+        changes["topic_names"] = frozenset(names)
     if request.subscribed_topic_regex is not None:
         changes["regex"] = request.subscribed_topic_regex
     return old.but(**changes)
 
 
 def answer(group: ConsumerGroup, request: Any, old: Member, new: Member) -> Any:
-    """The assignment only where it changed, or where the member tells everything about itself."""
+    """The answer has the assignment only if it changed, or if the member has sent all its fields."""
     told_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     told_all = (
         request.rebalance_timeout_ms != NO_TIMEOUT and told_topics and request.topic_partitions is not None
@@ -174,16 +178,17 @@ def leave(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effects:
 
 
 def away(member: Member) -> Member:
-    """It keeps what it has for whoever comes back under its name, in an epoch before all others."""
+    """The static member as it is while it is away: it keeps its partitions for its successor, at an epoch below all
+    others."""
     assigned = {topic_id: dict.fromkeys(each, 0) for topic_id, each in member.assigned.items()}
     return member.but(epoch=LEFT_FOR_A_WHILE, assigned=assigned, revoking={})
 
 
-# -- what is refused before the group is looked at
+# -- what is checked before the group is looked at
 
 
 def check_request(request: Any, version: int, assignors: Any) -> None:
-    """Raises KafkaError for what is wrong whatever the group is."""
+    """Raises KafkaError for requests that are invalid for any group."""
     epoch = request.member_epoch
     if version >= MEMBER_ID_BY_CLIENT_SINCE or epoch > 0 or epoch == GONE:
         check_not_blank(request.member_id, "MemberId")
@@ -218,7 +223,7 @@ def check_join(request: Any) -> None:
 
 
 def check_not_blank(value: str | None, name: str) -> None:
-    # Java's trim() takes every character up to the space off.
+    # Java's trim() removes all characters up to U+0020.
     if value is not None and not value.strip("".join(map(chr, range(33)))):
         raise invalid(f"{name} can't be empty.")
 

@@ -1,8 +1,8 @@
-"""A member of a consumer group: what it told about itself, which partitions it has, and in which epoch.
+"""A member of a consumer group: its subscription, its partitions, and its epoch.
 
-Immutable: `but()` gives a changed copy, which takes effect when the record that says so is replayed. A member uses
-the consumer protocol, or, where the group was or becomes a classic one, the classic protocol (`classic`).
-Partitions are kept with the member epoch in which they were assigned: topic id -> partition -> epoch. KIP-848, 1251.
+Immutable: `but()` gives a changed copy, which takes effect when its record is replayed. A member uses the consumer
+protocol or, if the group was or will be a classic one, the classic protocol (`classic`). Partitions are kept with the
+member epoch in which they were assigned: topic id -> partition -> epoch. KIP-848, 1251.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NO_TOPICS: frozenset[str] = frozenset()
 
 
 class Classic:
-    """What a member that uses the classic protocol said when it joined."""
+    """What a member that uses the classic protocol sent when it joined."""
 
     __slots__ = ("protocols", "session_timeout_ms")
 
@@ -81,7 +81,7 @@ class Member:
     regex: str  # "": none
     assignor: str | None
     assigned: Epochs
-    revoking: Epochs  # not assigned any more, and not yet given up
+    revoking: Epochs  # no longer assigned, and not yet revoked
     classic: Classic | None
 
     def __init__(self, member_id: str) -> None:
@@ -101,18 +101,27 @@ class Member:
         return copy
 
     def at_epoch(self, epoch: int, **changes: Any) -> Member:
-        """With this epoch; the one before is remembered, since its answer may get lost."""
+        """The member at this epoch. The previous epoch is kept, since the answer with the new one may get lost."""
         return self.but(epoch=epoch, previous_epoch=self.epoch, **changes)
 
     def is_like(self, other: Member) -> bool:
         return all(getattr(self, field) == getattr(other, field) for field in FIELDS)
+
+    def tells_the_same(self, other: Member) -> bool:
+        """Whether nothing that a group counts has changed: a changed copy then has the very same objects."""
+        return (
+            self.topic_names is other.topic_names
+            and self.regex is other.regex
+            and self.assignor is other.assignor
+            and self.classic is other.classic
+        )
 
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state == STABLE and self.epoch == epoch
 
 
 def partitions_of(topics: Any) -> dict[bytes, set[int]]:
-    """A request's list of topics with partitions."""
+    """Topics with partitions, from the list in a request."""
     found: dict[bytes, set[int]] = {}
     for topic in topics:
         found.setdefault(topic.topic_id, set()).update(topic.partitions)
@@ -120,7 +129,7 @@ def partitions_of(topics: Any) -> dict[bytes, set[int]]:
 
 
 def has_only(owned: dict[bytes, set[int]] | None, assigned: Epochs) -> bool:
-    """Whether a member told what it owns, and owns nothing but what is assigned to it."""
+    """Whether the member has reported the partitions it owns, and all of them are assigned to it."""
     if owned is None:
         return False
     return all(

@@ -1,7 +1,8 @@
-"""What consumers put into the opaque bytes of the classic protocol: subscriptions and assignments.
+"""The metadata and assignments that consumers put into the opaque bytes of the classic protocol.
 
-int16 version, then ConsumerProtocolSubscription or ConsumerProtocolAssignment. A version newer than ours is read as
-our newest, as consumers do: its further fields come last. Bytes from clients: whatever is wrong is a WireError.
+int16 version, then ConsumerProtocolSubscription or ConsumerProtocolAssignment. A version newer than ours is read as our
+newest, as consumers do, since new fields are added at the end. The bytes come from clients: any mistake in them is a
+WireError.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def read_subscription(data: bytes) -> Subscription:
 
 
 def read_assignment(data: bytes) -> tuple[dict[str, set[int]], bytes]:
-    """Topics with partitions, and what a custom assignor added."""
+    """Topics with partitions, and the user data of a custom assignor."""
     read, _ = ConsumerProtocolAssignment.decode_prefix(data, version_of(data), VERSION_BYTES)
     assigned: dict[str, set[int]] = {}
     for topic in read.assigned_partitions:
@@ -59,7 +60,7 @@ def read_assignment(data: bytes) -> tuple[dict[str, set[int]], bytes]:
 
 
 def assignment_bytes(assigned: Mapping[bytes, object] | Epochs, metadata: bytes, topics: Topics) -> bytes:
-    """In the version of the member's own subscription; topics that are no more are left out."""
+    """The assignment in the version of the member's own subscription; topics that do not exist any more are left out."""
     version = version_of(metadata)
     listed = []
     for topic_id in sorted(assigned):

@@ -1,30 +1,30 @@
-"""How a member gets from what it has to what it should have: one step for each heartbeat.
+r"""How a member gets from its current assignment to its target assignment: one step with each heartbeat.
 
-    Stable ------> Unrevoked (gives up what is not its own any more, in its old epoch) ----+
-      ^   \\                                                                                v
-      |    +-----> Unreleased (in the new epoch, waits for what others still have) <--- next epoch
+    Stable ------> Unrevoked (revokes partitions, in its old epoch) -----------------------+
+      ^   \                                                                                v
+      |    +-----> Unreleased (in the new epoch, waits for other members' revocations) <-- next epoch
       +------------------------------------------------------------------------------------+
 
-A partition is given to a member only when nobody else has it. Pure functions: nothing changes here. KIP-848.
+A partition is assigned to a member only when no other member owns it. Pure functions: nothing changes here. KIP-848.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.groups.assignors import Share
 from pykafkad.pure.groups.consumer_member import STABLE, UNRELEASED, UNREVOKED, Epochs, Member
 
-Owned = dict[bytes, set[int]] | None  # what the member says that it has; None: it does not say
-IsTaken = Callable[[bytes, int], bool]  # whether somebody has the partition
+Owned = dict[bytes, set[int]] | None  # the partitions that the member reports to own; None: not reported
+OwnersOf = Callable[[bytes], Mapping[int, str]]  # for a topic: which member has which partition
 
 
 class Goal:
-    """Where the member should get to, and what stands in the way."""
+    """The target assignment of a member, and who else owns partitions of it."""
 
-    __slots__ = ("epoch", "is_taken", "owned", "share", "subscription_changed", "topic_ids")
+    __slots__ = ("epoch", "owned", "owners_of", "share", "subscription_changed", "topic_ids")
 
     def __init__(
         self,
@@ -32,19 +32,19 @@ class Goal:
         share: Share,
         topic_ids: Collection[bytes],
         owned: Owned,
-        is_taken: IsTaken,
+        owners_of: OwnersOf,
         subscription_changed: bool = False,
     ) -> None:
         self.epoch = epoch
         self.share = share
-        self.topic_ids = topic_ids  # that it is subscribed to
+        self.topic_ids = topic_ids  # the topics that the member subscribes to
         self.owned = owned
-        self.is_taken = is_taken
+        self.owners_of = owners_of
         self.subscription_changed = subscription_changed
 
 
 def reconcile(member: Member, goal: Goal) -> Member:
-    """The member after the step; the same object when there is none."""
+    """The member after its next step, or the same object if there is none."""
     if member.state == STABLE:
         if member.epoch != goal.epoch:
             return next_assignment(member, goal, member.epoch)
@@ -55,7 +55,7 @@ def reconcile(member: Member, goal: Goal) -> Member:
         return next_assignment(member, goal, member.epoch)
     if member.state == UNRELEASED:
         return next_assignment(member, goal, member.epoch)
-    # A newer Kafka wrote a state that is not known here: start from nothing.
+    # The state was written by a newer Kafka and is not known here: begin again from the target assignment.
     if goal.owned is None or goal.owned:
         raise KafkaError(
             errors.FENCED_MEMBER_EPOCH,
@@ -65,7 +65,7 @@ def reconcile(member: Member, goal: Goal) -> Member:
 
 
 def still_has(revoking: Epochs, owned: Owned) -> bool:
-    """Whether the member has, or may have, something that it should give up."""
+    """Whether the member owns, or may own, partitions that it has to revoke."""
     if owned is None:
         return True
     return any(
@@ -74,7 +74,8 @@ def still_has(revoking: Epochs, owned: Owned) -> bool:
 
 
 def without_unsubscribed(member: Member, goal: Goal) -> Member:
-    """Topics that the member is not subscribed to any more are taken from it at once, before the next target."""
+    """Partitions of topics that the member no longer subscribes to are revoked at once, without waiting for a new
+    target."""
     gone = [topic_id for topic_id in member.assigned if topic_id not in goal.topic_ids]
     if not gone:
         return member
@@ -88,7 +89,7 @@ def without_unsubscribed(member: Member, goal: Goal) -> Member:
 
 
 def next_assignment(member: Member, goal: Goal, epoch: int) -> Member:
-    """`epoch`: what the member stays in while there is something to give up."""
+    """The next assignment of the member; `epoch` is the one that it stays in while it has partitions to revoke."""
     assigned, revoking, pending, waits = compare(member, goal)
     if revoking and still_has(revoking, goal.owned):
         return member.at_epoch(epoch, state=UNREVOKED, assigned=assigned, revoking=revoking)
@@ -100,7 +101,7 @@ def next_assignment(member: Member, goal: Goal, epoch: int) -> Member:
 
 
 def compare(member: Member, goal: Goal) -> tuple[Epochs, Epochs, dict[bytes, list[int]], bool]:
-    """What stays, what must go, what can come, and whether something else should come that others have."""
+    """Partitions to keep, to revoke, to assign now, and whether others have to be waited for."""
     assigned: Epochs = {}
     revoking: Epochs = {}
     pending: dict[bytes, list[int]] = {}
@@ -110,13 +111,11 @@ def compare(member: Member, goal: Goal) -> tuple[Epochs, Epochs, dict[bytes, lis
         current = member.assigned.get(topic_id, {})
         stays = {partition: epoch for partition, epoch in current.items() if partition in target}
         goes = {partition: epoch for partition, epoch in current.items() if partition not in target}
-        own = member.revoking.get(topic_id, {})  # what the member itself was asked to give up is not taken
-        comes = []
-        for partition in target - stays.keys():
-            if goal.is_taken(topic_id, partition) and partition not in own:
-                waits = True
-            else:
-                comes.append(partition)
+        own = member.revoking.get(topic_id, {})  # not those that the member itself is revoking
+        wanted = target - stays.keys()
+        taken = wanted & goal.owners_of(topic_id).keys() - own.keys()
+        comes = list(wanted - taken)
+        waits = waits or bool(taken)
         for found, into in ((stays, assigned), (goes, revoking)):
             if found:
                 into[topic_id] = found

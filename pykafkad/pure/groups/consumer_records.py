@@ -1,15 +1,16 @@
-"""The records of a consumer group in `__consumer_offsets`, and back.
+"""The records of a consumer group in `__consumer_offsets`.
 
-    3 group: epoch, hash of its topics      6 target: epoch, time       5 member: what it told
-    4 topics (before Kafka 4.1)             7 target of a member        8 member: epoch, state, partitions
-   16 a regular expression and the topics it stands for
+    3 group: epoch, hash of its topics      6 target assignment: epoch, time  5 member: its subscription
+    4 topics (before Kafka 4.1)             7 target assignment of a member   8 member: epoch, state, partitions
+16 a regular expression and the topics that match it
 
-A member is taken out by the tombstones of 8, 7 and 5, in this order. Invariant: lists are sorted, so that the same
-state is always the same bytes.
+A member is deleted by the tombstones of 8, 7 and 5, in this order. Invariant: lists are sorted, so that the same state
+always gives the same bytes.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from pykafkad.messages import (
@@ -27,9 +28,9 @@ from pykafkad.messages import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
+from pykafkad.pure.effects import Record
 from pykafkad.pure.groups.assignors import Share
 from pykafkad.pure.groups.consumer_member import STATES, UNKNOWN, Classic, Epochs, Member
-from pykafkad.pure.groups.effects import Record
 
 GROUP, TOPICS, MEMBER, TARGET, TARGET_OF_MEMBER, ASSIGNMENT, REGEX = 3, 4, 5, 6, 7, 8, 16
 
@@ -52,13 +53,16 @@ def topics_tombstone(group_id: str) -> Record:
     return ConsumerGroupPartitionMetadataKey(group_id=group_id), None
 
 
-def member_record(group_id: str, member: Member) -> Record:
+def member_record(group_id: str, member: Member, names: Sequence[str] | None = None) -> Record:
+    """`names` are the member's topics where somebody has them in order: sorting very many takes long."""
+    if names is None or len(names) != len(member.topic_names):
+        names = list(member.topic_names)
     value = ConsumerGroupMemberMetadataValue(
         instance_id=member.instance_id,
         rack_id=member.rack_id,
         client_id=member.client_id,
         client_host=member.client_host,
-        subscribed_topic_names=sorted(member.topic_names),
+        subscribed_topic_names=sorted(names),
         subscribed_topic_regex=member.regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.assignor,
@@ -138,7 +142,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
     ]
 
 
-# -- and back
+# -- reading
 
 
 def with_metadata(member: Member, value: Any) -> Member:
@@ -171,7 +175,7 @@ def with_assignment(member: Member, value: Any) -> Member:
 
 
 def epochs_of(topics: Any, member_epoch: int) -> Epochs:
-    """Before Kafka 4.3 the epochs of assignments were not written: then it is the member's."""
+    """Before Kafka 4.3 the epochs of assignments were not written: then the member's epoch is used."""
     found: Epochs = {}
     for topic in topics:
         assigned_at = topic.assignment_epochs

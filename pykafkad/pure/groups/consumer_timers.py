@@ -1,20 +1,24 @@
-"""What happens to a consumer group with time: members that are silent or too slow go, expressions are resolved.
+"""What time does to a consumer group: members that are silent or too slow are fenced, regular expressions are resolved.
 
-Timers, after the group's id: ("session", member) since its last heartbeat; ("rebalance", member) while it has to give
-up partitions; ("join", member) and ("sync", member) of one that uses the classic protocol, while it should do that;
-("regex",) to resolve the regular expressions.
+Timers, after the group's id: ("session", member) since its last heartbeat; ("rebalance", member) while it has
+partitions to revoke; ("join", member) and ("sync", member) while a member of the classic protocol has to send that
+request; ("regex",) to resolve the regular expressions; ("target",) to compute the target of a large group.
 """
 
 from __future__ import annotations
 
+from functools import partial
+
+from pykafkad.pure.effects import Effects, TimerKey, Work
 from pykafkad.pure.groups import consumer_records as records
-from pykafkad.pure.groups.consumer import JOIN, REBALANCE, REGEX, SESSION, SYNC, ConsumerGroup
+from pykafkad.pure.groups.consumer import JOIN, REBALANCE, REGEX, SESSION, SYNC, TARGET, ConsumerGroup
 from pykafkad.pure.groups.consumer_leaving import fence
 from pykafkad.pure.groups.consumer_member import LEFT_FOR_A_WHILE, UNREVOKED
+from pykafkad.pure.groups.consumer_target import begin
 from pykafkad.pure.groups.consumer_update import Update
-from pykafkad.pure.groups.effects import Effects, TimerKey
 from pykafkad.pure.groups.regex_resolution import Resolution, Resolved
-from pykafkad.pure.groups.topic_watch import watch_of
+
+SHOWN = 1_000  # characters of regular expressions in a line of the log
 
 REASONS = {
     SESSION: "the member session expired",
@@ -24,11 +28,13 @@ REASONS = {
 
 
 def on_timer(group: ConsumerGroup, key: TimerKey, now_ms: int) -> Effects:
+    if key[1] == TARGET:
+        return begin(group, now_ms)
     effects = Effects()
     update = Update(group, effects, now_ms)
     if key[1] == REGEX:
         resolve(update)
-    elif len(key) == 3:  # what is left of a classic group's timers has no member
+    elif len(key) == 3:  # timers that are left from a classic group have no member
         expire(update, key[1], key[2])
     return effects
 
@@ -36,7 +42,7 @@ def on_timer(group: ConsumerGroup, key: TimerKey, now_ms: int) -> Effects:
 def expire(update: Update, timer: str, member_id: str) -> None:
     member = update.group.members.get(member_id)
     if member is None or (timer in (JOIN, SYNC) and member.classic is None):
-        return  # it is gone, or need not join and sync any more
+        return  # the member is gone, or no longer has to join and sync
     if timer == REBALANCE:
         if member.state != UNREVOKED or member.epoch == LEFT_FOR_A_WHILE:
             return
@@ -48,29 +54,53 @@ def expire(update: Update, timer: str, member_id: str) -> None:
 
 
 def resolve(update: Update) -> None:
-    """A slice of the topics; the result when all were looked at."""
+    """Begin to look for the topics that match the regular expressions; the group continues meanwhile."""
     group = update.group
-    topics = group.groups.settings.topics
-    if group.resolution is None:
-        if not group.regex_counts:
-            return
-        watch_of(group.groups.settings).newest_version()  # what is new from here on is not looked at
-        group.resolution = Resolution(group.regex_counts, topics.topics, topics.offset, update.now_ms)
-    if not group.resolution.go_on():
-        update.effects.after(0, group.group_id, REGEX)
+    settings = group.groups.settings
+    is_kept_back = group.resolution is not None and group.resolution.keeps_others_back(update.now_ms)
+    if is_kept_back or not group.regex_counts:
         return
-    results = group.resolution.results()
+    resolution = group.resolution = Resolution(group.regex_counts, settings, update.now_ms)
+    update.effects.work = Work(resolution.run(), partial(resolved, group, resolution))
+
+
+def resolved(
+    group: ConsumerGroup, resolution: Resolution, results: dict[str, Resolved], now_ms: int
+) -> Effects:
+    effects = Effects()
+    if group.groups.by_id.get(group.group_id) is not group or group.resolution is not resolution:
+        return effects
+    update = Update(group, effects, now_ms)
     update.log(
-        f"Scanned {len(topics.topics)} topics to refresh regular expressions {list(results)} in"
-        f" {update.now_ms - group.resolution.start_ms}ms."
+        f"Scanned {len(resolution.names)} topics to refresh regular expressions {shortened(list(results))} in"
+        f" {now_ms - resolution.start_ms}ms."
     )
-    group.resolution = None
+    if resolution.given_up:
+        update.log(f"Regular expressions that take too long: {shortened(resolution.given_up)}.")
     save_resolved(update, results)
+    group.resolution = None
+    effects.on_refused = partial(not_written, group, resolution)
+    return effects
+
+
+def not_written(group: ConsumerGroup, resolution: Resolution, error_code: int) -> Effects:
+    """The result could not be written, so it does not count. The next attempt waits as long as after a success."""
+    group.resolution = resolution
+    group.groups.settings.log(
+        f"[GroupId {group.group_id}] The topics of regular expressions are not written: error {error_code}."
+    )
+    return Effects()
+
+
+def shortened(patterns: list[str]) -> str:
+    """The list as text, cut to what one line of the log should have."""
+    text = str([pattern[:SHOWN] for pattern in patterns[:SHOWN]])
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def leaves_something(group: ConsumerGroup, pattern: str) -> bool:
-    """Whether a subscriber's share has topics of an expression it had before. When the new one stands for none Kafka
-    sees no change, and nobody gets what is in that share until something else happens."""
+    """Whether a member's target assignment has topics that only its previous regular expression matched. If the new one
+    matches no topic Kafka sees no change, and their partitions stay unassigned until something else changes."""
     by_id = group.groups.settings.topics.topics_by_id
     for member in group.members.values():
         if member.regex == pattern:
@@ -86,7 +116,7 @@ def save_resolved(update: Update, results: dict[str, Resolved]) -> None:
     bump = False
     for pattern, each in results.items():
         if pattern not in group.regex_counts:
-            continue  # nobody is subscribed to it any more
+            continue  # no member uses it any more
         known = group.regexes.get(pattern)
         if known is None and not each.topics:
             bump |= leaves_something(group, pattern)
@@ -96,4 +126,4 @@ def save_resolved(update: Update, results: dict[str, Resolved]) -> None:
         update.effects.write(
             *records.regex_record(group.group_id, pattern, each.topics, each.version, each.time_ms)
         )
-    update.bump_epoch(group.topic_counts, resolved, bump)
+    update.bump_epoch(group.subscriptions, resolved, bump)

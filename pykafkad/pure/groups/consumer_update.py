@@ -1,42 +1,41 @@
-"""What a member's request does to its group, worked out step by step before any of it happens.
+"""What a member's request does to its group, computed step by step before any of it takes effect.
 
-The steps are those of every request that may change a member: get it, save what it told, see whether the topics
-changed, work out a new target, bring the member a step closer to it. Each adds its records to the effects.
-Invariant: nothing of the group changes here but what is soft (see consumer).
+The steps are those of every request that may change a member: find it, save its fields, see whether the topics changed,
+compute a new target assignment, take the member's next step towards it. Each adds its records to the effects.
+Invariant: only fields of the group that are not in the log are changed here (see consumer).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.pure.effects import Effects
 from pykafkad.pure.groups import consumer_records as records
-from pykafkad.pure.groups.assignors import ASSIGNORS, Share, Subscriber, assign
-from pykafkad.pure.groups.classic_member import most_voted
-from pykafkad.pure.groups.consumer import NO_SHARE, REBALANCE, REGEX, SESSION, ConsumerGroup, count
+from pykafkad.pure.groups.assignors import Share, at_once
+from pykafkad.pure.groups.consumer import NO_SHARE, REBALANCE, REGEX, SESSION, TARGET, ConsumerGroup, count
 from pykafkad.pure.groups.consumer_member import LEFT_FOR_A_WHILE, UNREVOKED, Member, has_only
 from pykafkad.pure.groups.consumer_reconciliation import Goal, Owned, reconcile
-from pykafkad.pure.groups.effects import Effects
+from pykafkad.pure.groups.consumer_target import (
+    assignor_of,
+    have_same_topics,
+    is_large,
+    say_computed,
+    topic_ids,
+    wanted_topics,
+    work_out,
+)
 from pykafkad.pure.groups.regex_resolution import MIN_INTERVAL_MS, Resolved
 from pykafkad.pure.groups.topic_watch import watch_of
 
 REGEX_KEPT, REGEX_CHANGED, REGEX_CHANGED_AND_KNOWN = range(3)
 
 JOINING_EPOCH = 0
-CLASS_NAMES = {
-    "org.apache.kafka.coordinator.group.assignor.UniformAssignor": "uniform",
-    "org.apache.kafka.coordinator.group.assignor.RangeAssignor": "range",
-}
-
-
-def assignor_names(configured: Iterable[str]) -> list[str]:
-    """The assignors of group.consumer.assignors, which may be given by Kafka's classes."""
-    return [CLASS_NAMES.get(name, name) for name in configured]
 
 
 class Update:
-    __slots__ = ("effects", "group", "group_epoch", "now_ms", "same_topics")
+    __slots__ = ("_wanted", "effects", "group", "group_epoch", "now_ms", "same_topics")
 
     def __init__(self, group: ConsumerGroup, effects: Effects, now_ms: int) -> None:
         self.group = group
@@ -44,6 +43,7 @@ class Update:
         self.now_ms = now_ms
         self.group_epoch = group.epoch  # with this update
         self.same_topics: bool | None = None  # all members want the same topics; None: not looked at
+        self._wanted: set[str] | None = None  # the topics that they want
 
     def log(self, text: str) -> None:
         self.group.groups.settings.log(f"[GroupId {self.group.group_id}] {text}")
@@ -71,7 +71,7 @@ class Update:
     def static_member(
         self, member_id: str, epoch: int, instance_id: str, owned: Owned, joins: bool, classic: bool
     ) -> Member:
-        """KIP-345: the name stays, the member behind it may be another."""
+        """KIP-345: the instance id stays, while the member id may change."""
         there = self.group.static_member(instance_id)
         if not joins:
             there = self.known_static(there, instance_id, member_id)
@@ -113,11 +113,12 @@ class Update:
         self.effects.write(*records.share_record(group_id, new.member_id, share))
         self.effects.write(*records.assignment_record(group_id, new))
 
-    def save(self, old: Member, new: Member) -> bool:
-        """Whether the member names other topics now."""
+    def save(self, old: Member, new: Member, names: Sequence[str] | None = None) -> bool:
+        """Write the member's record if it changed; whether it subscribes to other topic names now. `names` are the new
+        ones in the order of the request."""
         if new.is_like(old):
             return False
-        self.effects.write(*records.member_record(self.group.group_id, new))
+        self.effects.write(*records.member_record(self.group.group_id, new, names))
         return new.topic_names != old.topic_names
 
     # -- regular expressions
@@ -143,9 +144,9 @@ class Update:
         group = self.group
         if not is_new and not group.regex_counts:
             return False
-        if group.resolution is not None:
+        if group.resolution is not None and group.resolution.keeps_others_back(self.now_ms):
             return False
-        first = next(iter(group.regexes.values()), None)  # they are always resolved together
+        first = next(iter(group.regexes.values()), None)  # all are always resolved together
         if first is not None and self.now_ms <= first.time_ms + MIN_INTERVAL_MS:
             return False
         subscribed = self.regexes_with(old, new)
@@ -159,7 +160,7 @@ class Update:
         return self.now_ms > first.time_ms + settings.consumer_regex_refresh_interval_ms
 
     def regexes_with(self, old: Member, new: Member) -> dict[str, int]:
-        """How many members subscribe to which expression after the change."""
+        """How many members subscribe by each regular expression after this change."""
         counts = dict(self.group.regex_counts)
         if old.regex in counts:
             count(counts, (old.regex,), -1)
@@ -170,36 +171,40 @@ class Update:
     # -- topics
 
     def has_stale_topics(self) -> bool:
-        """Topics changed since this group last looked, its own or others; or what came of that was not written."""
+        """Whether topics (of this group or not) have changed since the group last looked, or a new epoch was not
+        written."""
         group = self.group
         is_new = group.checked_changes != group.groups.settings.topics.topic_changes
         return is_new or group.epoch < group.checked_epoch
 
     def refresh_topics(self, bump: bool, old: Member, new: Member) -> None:
-        """Compare the group's topics, as they are with the change, with what is known; a new epoch if needed."""
+        """Compare the hash of the group's topics, after this change, with the one in the log; a new epoch if it
+        differs."""
         group = self.group
-        names = dict(group.topic_counts)
-        if old.topic_names != new.topic_names:
-            # A blank member that was never counted has no names.
-            count(names, old.topic_names, -1)
-            count(names, new.topic_names, 1)
+        is_new = self.is_new(new)
+        subscriptions = dict(group.subscriptions)
+        count(subscriptions, (new.topic_names,), 1)
+        if not is_new:
+            count(subscriptions, (old.topic_names,), -1)
         regexes = self.regexes_with(old, new) if old.regex != new.regex else group.regex_counts
         gone = old.regex if old.regex and old.regex not in regexes else None
         resolved = {pattern: each for pattern, each in group.regexes.items() if pattern != gone}
-        self.same_topics = have_same_topics(names, regexes, resolved, self.members_with(new))
-        self.bump_epoch(names, resolved, bump)
+        self.same_topics = have_same_topics(subscriptions, regexes, resolved, len(group.members) + is_new)
+        self.bump_epoch(subscriptions, resolved, bump)
         if group.has_topics_record:
             self.effects.write(*records.topics_tombstone(group.group_id))
 
-    def members_with(self, member: Member) -> int:
+    def is_new(self, member: Member) -> bool:
+        """It is not counted yet, nor is one whose place it takes."""
         group = self.group
-        is_new = member.member_id not in group.members and member.instance_id not in group.instances
-        return len(group.members) + is_new
+        return member.member_id not in group.members and member.instance_id not in group.instances
 
-    def bump_epoch(self, names: Iterable[str], resolved: Mapping[str, Resolved], bump: bool) -> None:
+    def bump_epoch(
+        self, subscriptions: Iterable[frozenset[str]], resolved: Mapping[str, Resolved], bump: bool
+    ) -> None:
         group = self.group
         topics = group.groups.settings.topics
-        wanted = set(names).union(*(each.topics for each in resolved.values()))
+        wanted = self._wanted = wanted_topics(group, subscriptions, resolved)
         metadata_hash = watch_of(group.groups.settings).hash_of(wanted)
         if bump or metadata_hash != group.metadata_hash:
             self.group_epoch = group.epoch + 1
@@ -208,87 +213,67 @@ class Update:
             self.log(f"Bumped group epoch to {self.group_epoch} with metadata hash {metadata_hash}.")
         group.checked_changes = topics.topic_changes
 
-    # -- the target
+    # -- the target assignment
 
     def target(self, old: Member, new: Member) -> tuple[int, Share]:
-        """The target's epoch, and the member's share in it: worked out anew where the group is ahead of it and the
-        last time is long enough ago."""
+        """The epoch of the target assignment, and the member's part of it. It is computed anew if the group epoch is
+        ahead of it and the assignment interval is over."""
         group = self.group
         if group.target_epoch >= self.group_epoch or not self.may_assign():
             return group.target_epoch, group.share_of(new.member_id, new.instance_id)
-        subscribers = self._subscribers(new)
-        counts = self._counts(subscribers)
-        name = self._assignor(old, new)
-        same_topics = self.same_topics
-        if same_topics is None:
-            same_topics = have_same_topics(
-                group.topic_counts, group.regex_counts, group.regexes, len(group.members)
-            )
-        shares = assign(name, subscribers, counts, same_topics)
-        for member_id in subscribers:
+        if self._wanted is None:
+            self._wanted = wanted_topics(group, group.subscriptions, group.regexes)
+        if is_large(group, self._wanted):
+            self.effects.after(0, group.group_id, TARGET)
+            return group.target_epoch, group.share_of(new.member_id, new.instance_id)
+        rows = self._rows(new)
+        name = assignor_of(group.groups.settings, self._votes(old, new))
+        shares = at_once(work_out(group, rows, name, self._have_same_topics()))
+        for member_id in rows:
             share = shares.get(member_id, {})
             if group.shares.get(member_id) != share:
                 self.effects.write(*records.share_record(group.group_id, member_id, share))
         self.effects.write(*records.target_record(group.group_id, self.group_epoch, self.now_ms))
-        self.log(f"Computed a new target assignment for epoch {self.group_epoch} with '{name}' assignor.")
+        say_computed(group, self.group_epoch, name)
         return self.group_epoch, shares.get(new.member_id, {})
 
     def may_assign(self) -> bool:
-        interval_ms = self.group.assignment_interval_ms
-        last_ms = self.group.target_ms
+        group = self.group
+        if group.upcoming is not None and group.upcoming.keeps_others_back(self.now_ms):
+            return False
+        interval_ms = group.assignment_interval_ms
+        last_ms = group.target_ms
         return last_ms == 0 or interval_ms == 0 or self.now_ms >= last_ms + interval_ms
 
-    def _subscribers(self, new: Member) -> dict[str, Subscriber]:
+    def _have_same_topics(self) -> bool:
+        group = self.group
+        if self.same_topics is not None:
+            return self.same_topics
+        return have_same_topics(group.subscriptions, group.regex_counts, group.regexes, len(group.members))
+
+    def _rows(self, new: Member) -> dict[str, tuple[Member, Share]]:
+        """The members with this one, which takes the place of the one before it if it is static."""
         group = self.group
         shares = group.shares
         replaced = group.instances.get(new.instance_id) if new.instance_id is not None else None
-        wanted: dict[tuple[frozenset[str], str], frozenset[bytes]] = {}
-
-        def subscriber(member: Member, share: Share) -> Subscriber:
-            key = member.topic_names, member.regex
-            topic_ids = wanted.get(key)
-            if topic_ids is None:
-                topic_ids = wanted[key] = self.topic_ids(member)
-            return Subscriber(topic_ids, share, member.instance_id)
-
-        found = {
-            member_id: subscriber(member, shares.get(member_id, NO_SHARE))
+        rows = {
+            member_id: (member, shares.get(member_id, NO_SHARE))
             for member_id, member in group.members.items()
             if member_id != replaced or member_id == new.member_id
         }
-        found[new.member_id] = subscriber(new, shares.get(replaced or new.member_id, NO_SHARE))
-        return found
+        rows[new.member_id] = (new, shares.get(replaced or new.member_id, NO_SHARE))
+        return rows
 
-    def topic_ids(self, member: Member) -> frozenset[bytes]:
-        """Of the topics that the member is subscribed to, those that exist. An expression whose topics are not known
-        yet stands for none."""
-        names: Iterable[str] = member.topic_names
-        resolved = self.group.regexes.get(member.regex)
-        if resolved is not None:
-            names = member.topic_names | resolved.topics
-        topics = self.group.groups.settings.topics.topics
-        return frozenset(topics[name].id for name in names if name in topics)
-
-    def _counts(self, subscribers: Mapping[str, Subscriber]) -> dict[bytes, int]:
-        by_id = self.group.groups.settings.topics.topics_by_id
-        topic_ids = frozenset[bytes]().union(*{each.topic_ids for each in subscribers.values()})
-        return {topic_id: len(by_id[topic_id].partitions) for topic_id in topic_ids}
-
-    def _assignor(self, old: Member, new: Member) -> str:
-        """What most members ask for; the broker's first one where nobody asks for any."""
-        configured = assignor_names(self.group.groups.settings.consumer_assignors)
+    def _votes(self, old: Member, new: Member) -> dict[str, int]:
+        """How many members ask for which assignor."""
         counts = dict(self.group.assignor_counts)
         if old.assignor in counts:
             count(counts, (old.assignor,), -1)
         if new.assignor is not None:
             count(counts, (new.assignor,), 1)
-        if counts:
-            name = most_voted(name for name, votes in counts.items() for _ in range(votes))
-            if name in ASSIGNORS:
-                return name
-        return configured[0]
+        return counts
 
-    # -- the member's way to the target
+    # -- the member's steps towards the target assignment
 
     def reconcile(
         self, member: Member, target_epoch: int, share: Share, owned: Owned, subscription_changed: bool
@@ -296,7 +281,9 @@ class Update:
         if not subscription_changed and member.is_reconciled_to(target_epoch):
             return member
         group = self.group
-        goal = Goal(target_epoch, share, self.topic_ids(member), owned, group.is_taken, subscription_changed)
+        goal = Goal(
+            target_epoch, share, topic_ids(group, member), owned, group.owners_of, subscription_changed
+        )
         moved = reconcile(member, goal)
         if moved is member or moved.is_like(member):
             return member
@@ -321,7 +308,8 @@ def protocol(classic: bool) -> str:
 
 
 def check_epoch(member: Member, epoch: int, owned: Owned) -> None:
-    """0 joins anew. The epoch before is right too, where the answer with the new one may not have arrived."""
+    """The member's epoch must be right; 0 joins again. The previous epoch is accepted as well, since the answer with
+    the new one may have been lost."""
     if epoch == JOINING_EPOCH or epoch == member.epoch:
         return
     is_greater = epoch > member.epoch
@@ -336,23 +324,12 @@ def check_epoch(member: Member, epoch: int, owned: Owned) -> None:
 
 
 def check_regex(pattern: str) -> None:
-    from pykafkad.pure.groups.regular_expressions import InvalidPattern, RegularExpression
+    from pykafkad.pure.regex.parsing import InvalidPattern, parse
 
     try:
-        RegularExpression(pattern)
+        parse(pattern)
     except InvalidPattern as problem:
         raise KafkaError(
             errors.INVALID_REGULAR_EXPRESSION,
             f"SubscribedTopicRegex `{pattern}` is not a valid regular expression: {problem}.",
         ) from None
-
-
-def have_same_topics(
-    names: Mapping[str, int], regexes: Mapping[str, int], resolved: Mapping[str, Resolved], members: int
-) -> bool:
-    """Whether all members want the same topics: all name the same ones, or all use one expression and no names."""
-    if not regexes:
-        return all(votes == members for votes in names.values())
-    if next(iter(regexes.values())) != members or names:
-        return False
-    return len(resolved) <= 1

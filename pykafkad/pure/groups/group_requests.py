@@ -1,8 +1,8 @@
-"""Groups as a whole: listed, deleted by a client, or expired with their offsets (KIP-211, KIP-518, KIP-848).
+"""Requests about whole groups: list and delete groups, and their expiry with their offsets (KIP-211, KIP-518, KIP-848).
 
 An offset expires when the retention has passed since its commit, or since its group became empty; never while a member
-is subscribed to its topic or a transaction has an offset for the partition. A group without members goes with its
-last offset, where no transaction is open.
+is subscribed to its topic or an open transaction has an offset for the partition. A group without members is deleted
+with its last offset, unless a transaction is open.
 """
 
 from __future__ import annotations
@@ -11,30 +11,44 @@ from typing import Any
 
 from pykafkad.errors import NONE, KafkaError
 from pykafkad.messages import ListGroupsResponse
-from pykafkad.pure.groups.effects import Effects
+from pykafkad.pure.effects import Effects
 from pykafkad.pure.groups.offsets import Offset, tombstone
+from pykafkad.pure.timeline import bits_for, in_order, place_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Generator, Iterable, Iterator
 
     from pykafkad.pure.groups.registry import Group, Groups
 
 ListedGroup = ListGroupsResponse.ListedGroup
+LISTED_AT_ONCE = 16
+EXPIRED_AT_ONCE = 500  # offsets
 
 
-def listed(groups: Groups, states: Collection[str], types: Collection[str]) -> list[Any]:
-    """Empty filters let everything through; states and types are in lower case."""
-    return [
-        ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state_name,
-            group_type=group.TYPE,
+def listed(
+    groups: Groups, states: Collection[str], types: Collection[str]
+) -> Generator[None, None, list[Any]]:
+    """The groups that match, in Kafka's order. Empty filters match everything; states and types are in lower case."""
+    groups.most = max(groups.most, len(groups.by_id))
+    bits = bits_for(groups.most)
+    rows: list[Any] = []
+    places: list[int] = []
+    for number, group_id in enumerate(list(groups.by_id)):
+        if number % LISTED_AT_ONCE == LISTED_AT_ONCE - 1:
+            yield
+        group = groups.by_id.get(group_id)
+        if group is None or (types and group.TYPE not in types):
+            continue
+        state = group.state_name
+        if states and state.lower() not in states:
+            continue
+        kind = group.protocol_type or ""
+        rows.append(
+            ListedGroup(group_id=group_id, protocol_type=kind, group_state=state, group_type=group.TYPE)
         )
-        for group in groups.by_id.values()
-        if (not states or group.state_name.lower() in states) and (not types or group.TYPE in types)
-    ]
+        places.append(place_of(group_id, bits))
+    return in_order(rows, places)
 
 
 def delete(groups: Groups, group_ids: Iterable[str], effects: Effects) -> dict[str, int]:
@@ -52,39 +66,42 @@ def delete(groups: Groups, group_ids: Iterable[str], effects: Effects) -> dict[s
     return codes
 
 
-def expire(groups: Groups, group_ids: Iterable[str], now_ms: int) -> Effects:
+def expire(groups: Groups, group_id: str, now_ms: int) -> Iterator[Effects]:
+    offsets = groups.offsets
+    held = list(offsets.partitions_of(group_id))
+    for at in range(0, len(held), EXPIRED_AT_ONCE):
+        yield expire_some(groups, group_id, held[at : at + EXPIRED_AT_ONCE], now_ms)
+    effects = Effects()
+    group = groups.by_id.get(group_id)
+    has_offsets = group_id in offsets.by_group or group_id in offsets.open_transactions
+    if group is not None and group.is_empty and not has_offsets:
+        effects.records += group.tombstones()
+    yield effects
+
+
+def expire_some(groups: Groups, group_id: str, held: Iterable[tuple[str, int]], now_ms: int) -> Effects:
     effects = Effects()
     effects.is_atomic = False
-    for group_id in group_ids:
-        group = groups.by_id.get(group_id)
-        if group is not None and expire_offsets(groups, group, now_ms, effects) and group.is_empty:
-            effects.records += group.tombstones()
-    return effects
-
-
-def expire_offsets(groups: Groups, group: Group, now_ms: int, effects: Effects) -> bool:
-    """Whether the group has no offset left, nor one on its way in a transaction."""
-    offsets = groups.offsets
-    topics = offsets.by_group.get(group.group_id, {})
-    retention_ms = groups.settings.offsets_retention_ms
-    all_expired = True
-    for topic, partitions in topics.items():
-        if group.is_subscribed_to(topic):
-            all_expired = False
+    group = groups.by_id.get(group_id)
+    if group is None:
+        return effects
+    offsets, retention_ms = groups.offsets, groups.settings.offsets_retention_ms
+    in_use: dict[str, bool] = {}
+    for topic, partition in held:
+        if topic not in in_use:
+            in_use[topic] = group.is_subscribed_to(topic)
+        offset = offsets.get(group_id, topic, partition)
+        if in_use[topic] or offset is None or not is_expired(group, offset, now_ms, retention_ms):
             continue
-        for partition, offset in partitions.items():
-            expired = is_expired(group, offset, now_ms, retention_ms)
-            if expired and not offsets.is_pending(group.group_id, topic, partition):
-                effects.write(*tombstone(group.group_id, topic, partition))
-            else:
-                all_expired = False
-    return all_expired and group.group_id not in offsets.open_transactions
+        if not offsets.is_pending(group_id, topic, partition):
+            effects.write(*tombstone(group_id, topic, partition))
+    return effects
 
 
 def is_expired(group: Group, offset: Offset, now_ms: int, retention_ms: int) -> bool:
     base_ms = group.offset_expiry_base_ms(offset.commit_ms)
     if base_ms is None:
         return False
-    if offset.expire_ms != -1:  # an old client said when
+    if offset.expire_ms != -1:  # an old client has set the expiry time
         return now_ms >= offset.expire_ms
     return now_ms - base_ms >= retention_ms

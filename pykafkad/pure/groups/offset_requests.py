@@ -1,15 +1,17 @@
-"""OffsetCommit, OffsetFetch and OffsetDelete of one group: who may, and what is answered.
+"""OffsetCommit, OffsetFetch and OffsetDelete of one group: who is allowed to, and the answers.
 
-Topics are named here and known to exist: the handlers see to that. KIP-98 and 447 (stable offsets), 496 (delete),
-848 (member epochs), KIP-1094's topic ids: an offset that was committed for another topic of the same name is none.
+The handlers make sure that topics have names and exist. KIP-98 and 447 (stable offsets), 496 (delete), 848 (member
+epochs), KIP-1094's topic ids: an offset that was committed for another topic of the same name is ignored.
 """
 
 from __future__ import annotations
 
+from itertools import starmap
 from typing import Any
 
 from pykafkad import errors
 from pykafkad.errors import NONE, OFFSET_METADATA_TOO_LARGE, KafkaError
+from pykafkad.hot.wire import WireError
 from pykafkad.messages import (
     OffsetCommitKey,
     OffsetCommitResponse,
@@ -17,12 +19,19 @@ from pykafkad.messages import (
     OffsetDeleteResponse,
     OffsetFetchResponse,
 )
-from pykafkad.pure.groups.effects import Caller, CheckPartition, Effects, answered
+from pykafkad.pure.effects import Caller, Effects, Record, answered
 from pykafkad.pure.groups.offsets import Offset, tombstone
+from pykafkad.pure.groups.records import encode as encode_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from pykafkad.pure.groups.offsets import Offsets, Table
     from pykafkad.pure.groups.registry import Group, Groups
+
+    # Asked for each partition (topic, its id, index) of a commit that holds for some only; raises KafkaError.
+    CheckPartition = Callable[[str, bytes, int], None]
 
 CommittedTopic = OffsetCommitResponse.OffsetCommitResponseTopic
 CommittedPartition = OffsetCommitResponse.OffsetCommitResponsePartition
@@ -33,59 +42,101 @@ DeletedTopic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 DeletedPartition = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 DEFAULT_RETENTION = -1
-NEW_ERRORS_SINCE = 9  # the version of OffsetCommit that knows GROUP_ID_NOT_FOUND
+NEW_ERRORS_SINCE = 9  # the first version of OffsetCommit that has GROUP_ID_NOT_FOUND
 NO_OFFSET = -1
 NO_TOPIC_ID = bytes(16)
+TOMBSTONES_AT_ONCE = 1_000  # of a topic that was deleted
 
 
 # -- commit
 
 
-def commit(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effects:
-    group_id = request.group_id
-    is_new = group_id not in groups.by_id
-    group, check = group_of_commit(groups, request, caller.version, now_ms)
-    effects = group.on_offset_commit(request.member_id, now_ms) or Effects()
-    if is_new:
-        effects.on_refused = lambda code: forget_group(groups, group_id, code)
-    retention_ms = request.retention_time_ms
-    expire_ms = -1 if retention_ms == DEFAULT_RETENTION else as_int64(now_ms + retention_ms)
-    longest = groups.settings.offset_metadata_max_bytes
-    records = effects.records
-    topics = []
-    for topic in request.topics:
-        name, topic_id = topic.name, topic.topic_id
-        answers = []
-        for item in topic.partitions:
+class Commit:
+    """An OffsetCommit in preparation: its answer and its records, which take effect by `commit`. If it is prepared in
+    slices, the records are encoded as well.
+    """
+
+    __slots__ = ("answers", "encoded", "expire_ms", "group_id", "longest", "now_ms", "records")
+
+    def __init__(self, request: Any, longest: int, now_ms: int, encode: bool = False) -> None:
+        retention_ms = request.retention_time_ms
+        self.group_id = request.group_id
+        self.longest = longest  # metadata, in characters
+        self.now_ms = now_ms
+        self.expire_ms = -1 if retention_ms == DEFAULT_RETENTION else as_int64(now_ms + retention_ms)
+        self.answers: list[Any] = []  # one for each topic of the request
+        self.records: list[Record] = []
+        self.encoded: list[tuple[bytes, bytes | None]] | None = [] if encode else None
+
+    def begin_topic(self, name: str, topic_id: bytes) -> None:
+        self.answers.append(CommittedTopic(name=name, topic_id=topic_id, partitions=[]))
+
+    def add(self, items: Iterable[Any]) -> None:
+        """Add partitions of the topic that was begun last."""
+        topic = self.answers[-1]
+        name, topic_id, answers = topic.name, topic.topic_id, topic.partitions
+        first = len(self.records)
+        for item in items:
             index = item.partition_index
             metadata = item.committed_metadata or ""
-            if metadata and is_longer(metadata, longest):
+            if metadata and is_longer(metadata, self.longest):
                 answers.append(
                     CommittedPartition(partition_index=index, error_code=OFFSET_METADATA_TOO_LARGE)
                 )
                 continue
-            if check is not None:
-                check(name, topic_id, index)
             answers.append(CommittedPartition(partition_index=index))
             value = OffsetCommitValue(
                 offset=item.committed_offset,
                 leader_epoch=item.committed_leader_epoch,
                 metadata=metadata,
-                commit_timestamp=now_ms,
-                expire_timestamp=expire_ms,
+                commit_timestamp=self.now_ms,
+                expire_timestamp=self.expire_ms,
                 topic_id=topic_id,
             )
-            records.append((OffsetCommitKey(group=group_id, topic=name, partition=index), value))
-        topics.append(CommittedTopic(name=name, topic_id=topic_id, partitions=answers))
-    effects.replies.append((caller, OffsetCommitResponse(topics=topics)))
+            key = OffsetCommitKey(group=self.group_id, topic=name, partition=index)
+            self.records.append((key, value))
+        if self.encoded is not None:
+            try:
+                self.encoded += starmap(encode_record, self.records[first:])
+            except WireError:
+                self.encoded = None  # that a record cannot be written is noticed when it is to be written
+
+    def refuse(self, code: int) -> None:
+        """Nothing of the commit is stored."""
+        for topic in self.answers:
+            for row in topic.partitions:
+                row.error_code = code
+
+
+def commit_of(groups: Groups, request: Any, now_ms: int) -> Commit:
+    made = Commit(request, groups.settings.offset_metadata_max_bytes, now_ms)
+    for topic in request.topics:
+        made.begin_topic(topic.name, topic.topic_id)
+        made.add(topic.partitions)
+    return made
+
+
+def commit(groups: Groups, request: Any, caller: Caller, made: Commit, response: Any = None) -> Effects:
+    group_id, now_ms = made.group_id, made.now_ms
+    is_new = group_id not in groups.by_id
+    group, check = group_of_commit(groups, request, caller.version, now_ms)
+    if check is not None:
+        for key, value in made.records:
+            check(key.topic, value.topic_id, key.partition)
+    effects = group.on_offset_commit(request.member_id, now_ms) or Effects()
+    if is_new:
+        effects.on_refused = lambda code: forget_group(groups, group_id, code)
+    effects.records += made.records
+    effects.encoded = made.encoded
+    effects.replies.append((caller, response or OffsetCommitResponse(topics=made.answers)))
     return effects
 
 
 def group_of_commit(
     groups: Groups, request: Any, version: int, now_ms: int
 ) -> tuple[Group, CheckPartition | None]:
-    """The group, if this member may commit now, and what limits that to some partitions. Who is in no group makes one
-    by committing, as a tool does."""
+    """The group, if this member may commit now, and a check for each partition, if only some are allowed. A commit
+    without a member creates the group, as tools do."""
     epoch = request.generation_id_or_member_epoch
     group = groups.by_id.get(request.group_id)
     if group is None:
@@ -98,18 +149,18 @@ def group_of_commit(
 
 
 def forget_group(groups: Groups, group_id: str, code: int) -> Effects:
-    """The log does not take its first offsets: there is no such group."""
-    del groups.by_id[group_id]
+    """The group's first offsets could not be written, so there is no such group."""
+    groups.remove(group_id)
     raise KafkaError(code)
 
 
 def as_int64(number: int) -> int:
-    """A time so far away that it does not fit is in the past, as in Kafka."""
+    """A time that is too large for an int64 overflows into the past, as in Kafka."""
     return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def is_longer(text: str, characters: int) -> bool:
-    """Whether a text has more UTF-16 code units than that, which is what Kafka counts."""
+    """Whether a text has more than `most` UTF-16 code units, which is what Kafka counts."""
     length = len(text)
     if length * 2 <= characters:
         return False
@@ -120,28 +171,46 @@ def is_longer(text: str, characters: int) -> bool:
 
 
 def fetch(groups: Groups, request: Any, require_stable: bool) -> Any:
-    """A group that is not there has no offsets, which is no error."""
+    check_fetch(groups, request)
     group_id = request.group_id
-    group = groups.by_id.get(group_id)
+    topics = [
+        FetchedTopic(
+            name=name,
+            topic_id=topic_id,
+            partitions=rows_of(groups, group_id, name, topic_id, indexes, require_stable),
+        )
+        for name, topic_id, indexes in fetched_topics(groups, request)
+    ]
+    return FetchedGroup(group_id=group_id, topics=topics)
+
+
+def check_fetch(groups: Groups, request: Any) -> None:
+    """A group that does not exist has no offsets, which is no error."""
+    group = groups.by_id.get(request.group_id)
     if group is not None:
         group.check_offset_fetch(request.member_id, request.member_epoch)
+
+
+def fetched_topics(groups: Groups, request: Any) -> list[tuple[str, bytes, list[int]]]:
+    """The topics of a request, by name and id, with their partitions. No topics means all of them."""
+    if request.topics is not None:
+        return [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
+    known = groups.offsets.by_group.get(request.group_id, {})
+    return [(name, NO_TOPIC_ID, list(rows)) for name, rows in known.items()]
+
+
+def rows_of(
+    groups: Groups, group_id: str, name: str, topic_id: bytes, indexes: Iterable[int], require_stable: bool
+) -> list[Any]:
+    """The committed offsets of a group for partitions of a topic."""
     offsets = groups.offsets
-    known = offsets.by_group.get(group_id, {}) if group is not None else {}
-    topics = []
-    if request.topics is None:
-        asked: list[tuple[str, bytes, Any]] = [(name, NO_TOPIC_ID, rows) for name, rows in known.items()]
-    else:
-        asked = [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
-    for name, topic_id, indexes in asked:
-        committed = known.get(name, {})
-        answers = []
-        for index in indexes:
-            if require_stable and offsets.is_pending(group_id, name, index):
-                answers.append(unstable(index))
-            else:
-                answers.append(fetched(index, committed.get(index), topic_id))
-        topics.append(FetchedTopic(name=name, topic_id=topic_id, partitions=answers))
-    return FetchedGroup(group_id=group_id, topics=topics)
+    committed = offsets.by_group.get(group_id, {}).get(name, {})
+    return [
+        unstable(index)
+        if require_stable and offsets.is_pending(group_id, name, index)
+        else fetched(index, committed.get(index), topic_id)
+        for index in indexes
+    ]
 
 
 def fetched(index: int, offset: Offset | None, topic_id: bytes) -> Any:
@@ -190,3 +259,32 @@ def exists(groups: Groups, group_id: str, topic: str, partition: int) -> bool:
     return offsets.get(group_id, topic, partition) is not None or offsets.is_pending(
         group_id, topic, partition
     )
+
+
+# -- deleted topics
+
+
+def forget(offsets: Offsets, topics: Mapping[str, int]) -> Iterator[Effects]:
+    """Effects for each group, one at a time; without records for a group that has no offsets of these topics."""
+    for table in offsets.tables():
+        for group_id in list(table.by_group):
+            held = table.by_group.get(group_id, {})
+            fewer, more = (topics, held) if len(topics) < len(held) else (held, topics)
+            doomed = [name for name in fewer if name in more]
+            yield from forget_some(table, group_id, doomed, topics)
+            yield Effects()
+
+
+def forget_some(
+    table: Table, group_id: str, doomed: Iterable[str], topics: Mapping[str, int]
+) -> Iterator[Effects]:
+    for name in doomed:
+        indexes = list(table.by_group.get(group_id, {}).get(name, ()))
+        for at in range(0, len(indexes), TOMBSTONES_AT_ONCE):
+            effects = Effects()
+            effects.is_atomic = False
+            for index in indexes[at : at + TOMBSTONES_AT_ONCE]:
+                held = table.get(group_id, name, index)
+                if held is not None and held.record_offset < topics[name]:
+                    effects.write(*tombstone(group_id, name, index))
+            yield effects

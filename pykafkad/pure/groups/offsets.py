@@ -1,7 +1,8 @@
 """Committed offsets of the groups of one partition of `__consumer_offsets`, and those of open transactions.
 
 Invariants: they change only in replay() and end_transaction(), so what is answered is what a restart finds; an offset
-of a transaction is seen when its commit marker is, and a later plain commit wins over it (KIP-98, KIP-447).
+that was committed in a transaction counts from the transaction's commit marker on, unless a later commit without a
+transaction has replaced it (KIP-98, KIP-447).
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from pykafkad.pure.groups.effects import Record
+    from pykafkad.pure.effects import Record
 
 NO_PRODUCER = -1
 
 
 class Offset:
-    """What was committed for a partition."""
+    """A committed offset of a partition."""
 
     __slots__ = ("commit_ms", "expire_ms", "leader_epoch", "metadata", "offset", "record_offset", "topic_id")
 
@@ -31,7 +32,7 @@ class Offset:
         self.commit_ms: int = value.commit_timestamp
         self.expire_ms: int = value.expire_timestamp
         self.topic_id: bytes = value.topic_id
-        self.record_offset = record_offset  # where it lies in the log
+        self.record_offset = record_offset  # the record's offset in the log
 
 
 TopicOffsets = dict[str, dict[int, Offset]]
@@ -75,9 +76,6 @@ class Table:
                 yield topic, partition
 
 
-Held = tuple[Table, str, str, int, Offset]  # group, topic, partition
-
-
 class Offsets(Table):
     __slots__ = ("open_transactions", "pending")
 
@@ -114,7 +112,7 @@ class Offsets(Table):
             self.pending[producer_id].remove(key.group, key.topic, key.partition)
 
     def end_transaction(self, producer_id: int, committed: bool) -> None:
-        """The marker of a transaction: its offsets count now, or never."""
+        """The end marker of a transaction: its offsets count from now on, or are dropped."""
         table = self.pending.pop(producer_id, None)
         if table is None:
             return
@@ -128,7 +126,8 @@ class Offsets(Table):
                 self._merge(group_id, topics)
 
     def _merge(self, group_id: str, topics: TopicOffsets) -> None:
-        """Compaction may leave an older transaction's record behind a newer plain one, so the log's order decides."""
+        """The offset that is later in the log wins: compaction may leave the record of an older transaction behind a
+        newer commit."""
         for topic, partitions in topics.items():
             for partition, offset in partitions.items():
                 existing = self.get(group_id, topic, partition)
@@ -136,26 +135,15 @@ class Offsets(Table):
                     self.put(group_id, topic, partition, offset)
 
     def tombstones(self, group_id: str) -> list[Record]:
-        """Records that delete all offsets of a group."""
+        """Tombstones for all offsets of a group."""
         doomed = dict.fromkeys(self.partitions_of(group_id))
         for producer_id in self.open_transactions.get(group_id, ()):
             doomed.update(dict.fromkeys(self.pending[producer_id].partitions_of(group_id)))
         return [tombstone(group_id, topic, partition) for topic, partition in doomed]
 
-    def of_topic(self, topic: str) -> list[Held]:
-        """All that is held for a topic, in all groups."""
-        return [
-            (table, group_id, topic, partition, offset)
-            for table in (self, *self.pending.values())
-            for group_id, topics in table.by_group.items()
-            for partition, offset in topics.get(topic, {}).items()
-        ]
-
-
-def still_held(held: Held) -> bool:
-    """Whether it is there as it was: not deleted, nor committed anew."""
-    table, group_id, topic, partition, offset = held
-    return table.get(group_id, topic, partition) is offset
+    def tables(self) -> list[Table]:
+        """The tables of offsets: the committed ones, and those of each open transaction."""
+        return [self, *self.pending.values()]
 
 
 def tombstone(group_id: str, topic: str, partition: int) -> Record:

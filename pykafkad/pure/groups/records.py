@@ -1,8 +1,8 @@
-"""Records of `__consumer_offsets`: which key and value belong together, and how they lie in the log.
+"""Records of `__consumer_offsets`: which key and value belong together, and their format.
 
-Key: int16 type, then the key message in version 0. Value: int16 version, then the value message in that version;
-no value deletes the key. What a newer Kafka wrote (unknown types, unknown versions) raises UnknownRecord and is
-left alone by whoever loads. KIP-848 added types 3 to 8 and 16; 10 to 15 are share groups', 17 to 23 streams'.
+Key: int16 type, then the key message in version 0. Value: int16 version, then the value message in that version; a
+tombstone has no value. Types and versions of a newer Kafka raise UnknownRecord, and the loader leaves such records
+alone. KIP-848 added types 3 to 8 and 16; 10 to 15 are share groups', 17 to 23 streams groups'.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from pykafkad import messages
 from pykafkad.hot.wire import WireError
+from pykafkad.pure.effects import UnknownRecord
 
 Bytes = bytes | memoryview
 
@@ -30,15 +31,11 @@ TYPES: dict[int, tuple[str, int]] = {
     8: ("ConsumerGroupCurrentMemberAssignment", 0),
     16: ("ConsumerGroupRegularExpression", 0),
 }
-WITH_EXPIRY = 1  # the only version of an offset's value that has the time of its expiry
-
-
-class UnknownRecord(Exception):
-    """A record of a type or version that is not known here. str() says which."""
+WITH_EXPIRY = 1  # the only version of an offset's value that has an expiry time
 
 
 class Codec:
-    """How one type of record is written and read; made when the first one is met."""
+    """How one type of record is written and read; made when the first one is needed."""
 
     __slots__ = ("decode_key", "decode_value", "prefix", "value_prefix", "value_version", "value_versions")
 
@@ -64,7 +61,7 @@ def codec_of(record_type: int) -> Codec:
 
 
 def encode(key: Any, value: Any) -> tuple[bytes, bytes | None]:
-    """A record as it lies in the log."""
+    """The key and value bytes of a record."""
     record_type = key.api_key
     codec = _codecs.get(record_type) or codec_of(record_type)
     key_bytes: bytes = codec.prefix + key.encode(0)
@@ -76,9 +73,10 @@ def encode(key: Any, value: Any) -> tuple[bytes, bytes | None]:
 
 
 def decode(key: bytes | None, value: bytes | None) -> tuple[Any, Any]:
-    """A record of the log; UnknownRecord for one that this broker does not know, WireError for no record at all.
+    """A record from its bytes. UnknownRecord if this broker does not know its type or version, WireError if it is
+    malformed.
 
-    Offsets in the layout of before Kafka 0.9 come as today's.
+    Offsets in the format of Kafka before 0.9 are returned in today's.
     """
     if key is None:
         raise UnknownRecord("a record without a key")

@@ -1,25 +1,25 @@
-"""The groups of one partition of `__consumer_offsets`: finds the one an operation is about, and replays records.
+"""The groups of one partition of `__consumer_offsets`: finds the group of an operation, and replays records.
 
-What is asked of the two kinds of groups (classic.ClassicGroup, consumer.ConsumerGroup):
+What both types of groups (classic.ClassicGroup, consumer.ConsumerGroup) provide:
 
     ClassicGroup(groups, group_id, now_ms)          a new one, Empty; not yet in `groups.by_id`
-    classic.replay(groups, key, value)              the GroupMetadata record of a load builds the group anew
-    consumer.heartbeat(groups, request, caller, now_ms) -> Effects     finds, makes or converts the group itself
-    consumer.replay(groups, key, value)             any other record of a group; makes the group, and takes it away
+    classic.replay(groups, key, value)              builds the group from a GroupMetadata record while loading
+    consumer.heartbeat(groups, request, caller, now_ms) -> Effects     finds, creates or converts the group itself
+    consumer.replay(groups, key, value)             any other record of a group; creates and deletes the group
     TYPE, state_name, protocol_type, is_empty
     join, sync, heartbeat, leave(request, caller, now_ms) -> Effects
     check_offset_commit(member_id, group_instance_id, generation_or_epoch, is_transactional, api_version)
     check_offset_fetch(member_id, member_epoch); check_offset_delete(); check_delete()      raise KafkaError
-    on_offset_commit(member_id, now_ms) -> Effects | None        a classic member's commit is a sign of life
-    new_group_record() -> Record                                 classic only: that the group is there
-    dissolve(error_code) -> Effects                              classic only: refuses whoever waits
-    is_subscribed_to(topic); tombstones() -> list[Record]
+    on_offset_commit(member_id, now_ms) -> Effects | None        extends the session of a classic member
+    new_group_record() -> Record                                 classic only: the record of a new group
+    dissolve(error_code) -> Effects                              classic only: refuses requests that wait
+    has_member(member_id); is_subscribed_to(topic); tombstones() -> list[Record]
     offset_expiry_base_ms(commit_ms) -> int | None     from when retention counts for an offset; None: it is kept
     on_timer(key, now_ms), on_loaded(now_ms), on_unloaded() -> Effects
 
 Invariants: a KafkaError leaves everything as it was; consumer groups and offsets change only in replay(), classic
-groups in their operations (replay of their records while running changes nothing, except that a tombstone removes
-the group). `by_id` holds every group that has members or offsets. KIP-848, KIP-496 (OffsetDelete), KIP-229.
+groups in their operations (replay of their records while running changes nothing, except that a tombstone removes the
+group). `by_id` holds every group that has members or offsets. KIP-848, KIP-496 (OffsetDelete), KIP-229.
 """
 
 from __future__ import annotations
@@ -28,18 +28,19 @@ from typing import Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.pure.effects import Caller, Effects, TimerKey
 from pykafkad.pure.groups import group_requests, offset_requests
-from pykafkad.pure.groups.effects import Caller, Effects, TimerKey
-from pykafkad.pure.groups.offsets import Held, Offsets, still_held, tombstone
+from pykafkad.pure.groups.offsets import Offsets
 from pykafkad.pure.groups.settings import GroupSettings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
     from typing import TypeAlias
 
     from pykafkad.pure.groups.classic import ClassicGroup
     from pykafkad.pure.groups.consumer import ConsumerGroup
+    from pykafkad.pure.groups.offset_requests import Commit
 
     Group: TypeAlias = ClassicGroup | ConsumerGroup
 
@@ -48,11 +49,12 @@ LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
 
 
 class Groups:
-    __slots__ = ("by_id", "is_loading", "offsets", "settings")
+    __slots__ = ("by_id", "is_loading", "most", "offsets", "settings")
 
     def __init__(self, settings: GroupSettings) -> None:
         self.settings = settings
         self.by_id: dict[str, Group] = {}
+        self.most = 0  # the largest number of groups ever, as far as remove() and list_groups() saw it
         self.offsets = Offsets()
         self.is_loading = True
 
@@ -62,14 +64,18 @@ class Groups:
             raise KafkaError(errors.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
+    def remove(self, group_id: str) -> None:
+        self.most = max(self.most, len(self.by_id))
+        del self.by_id[group_id]
+
     def of_member(self, group_id: str) -> Group:
-        """The group for an operation of a member of it; where there is no group there is no such member."""
+        """The group for an operation of one of its members. If there is no such group, there is no such member."""
         group = self.by_id.get(group_id)
         if group is None:
             raise KafkaError(errors.UNKNOWN_MEMBER_ID)
         return group
 
-    # -- the classic protocol, which members of consumer groups may speak too
+    # -- the classic protocol, which members of consumer groups may use too
 
     def join(self, request: Any, caller: Caller, now_ms: int) -> Effects:
         group = self.by_id.get(request.group_id)
@@ -80,7 +86,7 @@ class Groups:
         return self._join_new(group, request, caller, now_ms)
 
     def _join_new(self, empty: Group | None, request: Any, caller: Caller, now_ms: int) -> Effects:
-        """The first member of a group that was not there, or that was an empty consumer group."""
+        """The first member of a group that did not exist, or that was an empty consumer group."""
         effects = Effects()
         if empty is not None:
             effects.records += empty.tombstones()
@@ -95,9 +101,9 @@ class Groups:
         return effects
 
     def _unmake(self, group: ClassicGroup, empty: Group | None, caller: Caller, error_code: int) -> Effects:
-        """The log does not take the new group: it was never there."""
+        """The new group's record could not be written: there is no such group."""
         if empty is None:
-            del self.by_id[group.group_id]
+            self.remove(group.group_id)
         else:
             self.by_id[group.group_id] = empty
         effects = group.dissolve(error_code)
@@ -120,6 +126,10 @@ class Groups:
     def leave(self, request: Any, caller: Caller, now_ms: int) -> Effects:
         return self.of_member(request.group_id).leave(request, caller, now_ms)
 
+    def has_member(self, group_id: str, member_id: str) -> bool:
+        group = self.by_id.get(group_id)
+        return group is not None and group.has_member(member_id)
+
     # -- the consumer protocol
 
     def consumer_heartbeat(self, request: Any, caller: Caller, now_ms: int) -> Effects:
@@ -130,76 +140,93 @@ class Groups:
     # -- offsets
 
     def commit_offsets(self, request: Any, caller: Caller, now_ms: int) -> Effects:
-        return offset_requests.commit(self, request, caller, now_ms)
+        return self.commit_worked_out(request, caller, offset_requests.commit_of(self, request, now_ms))
+
+    def commit_worked_out(self, request: Any, caller: Caller, made: Commit, response: Any = None) -> Effects:
+        """Commit what was prepared before (offset_requests.Commit), with its answer."""
+        return offset_requests.commit(self, request, caller, made, response)
 
     def fetch_offsets(self, request: Any, require_stable: bool) -> Any:
-        """Of one group: a request's OffsetFetchRequestGroup to an answer's OffsetFetchResponseGroup."""
+        """The answer for one group: from a request's OffsetFetchRequestGroup to an OffsetFetchResponseGroup."""
         return offset_requests.fetch(self, request, require_stable)
 
     def delete_offsets(self, request: Any, caller: Caller) -> Effects:
         return offset_requests.delete(self, request, caller)
 
-    def forget(self, doomed: Iterable[Held]) -> Effects:
-        """Delete offsets (of topics that are no more), as far as they are what they were."""
-        effects = Effects()
-        effects.is_atomic = False
-        effects.records += [tombstone(*held[1:4]) for held in doomed if still_held(held)]
-        return effects
+    def forget(self, topics: Mapping[str, int]) -> Iterator[Effects]:
+        """Delete all offsets of deleted topics whose records are before the offset that is given for each topic. This
+        is a generator of effects; each must be done before the next is asked for."""
+        return offset_requests.forget(self.offsets, topics)
 
     # -- groups
 
-    def list_groups(self, states: Collection[str], types: Collection[str]) -> list[Any]:
+    def list_groups(
+        self, states: Collection[str], types: Collection[str]
+    ) -> Generator[None, None, list[Any]]:
         return group_requests.listed(self, states, types)
 
     def delete_groups(self, group_ids: Iterable[str], effects: Effects) -> dict[str, int]:
-        """What goes is added to the effects; the error code of each."""
+        """Add the deletion of these groups to the effects; returns the error code of each."""
         return group_requests.delete(self, group_ids, effects)
 
-    def expire(self, group_ids: Iterable[str], now_ms: int) -> Effects:
-        """Offsets whose retention is over, and empty groups that have none left."""
-        return group_requests.expire(self, group_ids, now_ms)
+    def expire(self, group_id: str, now_ms: int) -> Iterator[Effects]:
+        """Delete offsets that have expired, and groups that are empty and have none left. This is a generator of
+        effects; each must be done before the next is asked for."""
+        return group_requests.expire(self, group_id, now_ms)
 
-    # -- what the log says
+    # -- replay
 
-    def replay(self, key: Any, value: Any, offset: int = -1, producer_id: int = -1) -> None:
-        """A record that was written just now, or long ago and is loaded, and where it lies."""
+    def replay(
+        self, key: Any, value: Any, offset: int = -1, producer_id: int = -1, producer_epoch: int = -1
+    ) -> None:
+        """Replay a record, which was just written or is being loaded: its offset in the log, and the transaction it is
+        part of."""
         record_type = key.api_key
         if record_type in (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT):
             if value is not None and key.group not in self.by_id:
-                self.new_classic(key.group, value.commit_timestamp)  # as in Kafka, it has no members
+                self.new_classic(key.group, value.commit_timestamp)  # as in Kafka: without members
             self.offsets.replay(key, value, offset, producer_id)
         elif record_type == GROUP_METADATA:
             self._replay_classic(key, value)
         else:
-            from pykafkad.pure.groups import consumer
-
-            consumer.replay(self, key, value)
+            _replay_consumer(self, key, value)
 
     def _replay_classic(self, key: Any, value: Any) -> None:
         group = self.by_id.get(key.group)
         if value is None:
             if group is not None and group.TYPE == CLASSIC:
-                del self.by_id[key.group]
+                self.remove(key.group)
         elif self.is_loading or group is None or group.TYPE != CLASSIC:
             from pykafkad.pure.groups import classic
 
             classic.replay(self, key, value)
 
-    # -- time and life
+    # -- timers, coordinator loaded and unloaded
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects:
         group = self.by_id.get(key[0])
         return Effects() if group is None else group.on_timer(key, now_ms)
 
-    def on_loaded(self, now_ms: int) -> Effects:
-        self.is_loading = False
-        effects = Effects()
-        for group in list(self.by_id.values()):
-            effects.add(group.on_loaded(now_ms))
-        return effects
+    def on_loaded(self, group_id: str, now_ms: int) -> Effects:
+        """All groups have been loaded; called for each group before it is used."""
+        group = self.by_id.get(group_id)
+        return Effects() if group is None else group.on_loaded(now_ms)
 
     def on_unloaded(self) -> Effects:
         effects = Effects()
         for group in self.by_id.values():
             effects.add(group.on_unloaded())
         return effects
+
+
+def _load_consumer(groups: Groups, key: Any, value: Any) -> None:
+    """Import the module with the first record of a consumer group: an import statement for each takes longer than the
+    replay."""
+    global _replay_consumer
+    from pykafkad.pure.groups import consumer
+
+    _replay_consumer = consumer.replay
+    consumer.replay(groups, key, value)
+
+
+_replay_consumer: Callable[[Groups, Any, Any], None] = _load_consumer

@@ -1,38 +1,38 @@
-"""What the broker's configuration says about groups, as the machines read it.
+"""The broker's configs about groups, as the group machines read them.
 
-Owns the table of the keys. Invariant: an attribute always has the value that holds now; a dynamic change of the
-configuration sets it (`update`), so nobody keeps a copy. Without an update the values are Kafka's defaults.
+A setting is one line of GroupSettings: its attribute, the broker's key, and Kafka's default, which is its value before
+the first update. Invariant: an attribute always has the value that is in effect, since `update` sets it after a dynamic
+change; so nobody keeps a copy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 MINUTE_MS = 60_000
 
-# attribute -> (broker key, Kafka's default)
-KEYS: dict[str, tuple[str, Any]] = {
-    "min_session_timeout_ms": ("group.min.session.timeout.ms", 6_000),
-    "max_session_timeout_ms": ("group.max.session.timeout.ms", 1_800_000),
-    "initial_rebalance_delay_ms": ("group.initial.rebalance.delay.ms", 3_000),
-    "max_size": ("group.max.size", 0x7FFFFFFF),
-    "consumer_session_timeout_ms": ("group.consumer.session.timeout.ms", 45_000),
-    "consumer_min_session_timeout_ms": ("group.consumer.min.session.timeout.ms", 45_000),
-    "consumer_max_session_timeout_ms": ("group.consumer.max.session.timeout.ms", 60_000),
-    "consumer_heartbeat_interval_ms": ("group.consumer.heartbeat.interval.ms", 5_000),
-    "consumer_min_heartbeat_interval_ms": ("group.consumer.min.heartbeat.interval.ms", 5_000),
-    "consumer_max_heartbeat_interval_ms": ("group.consumer.max.heartbeat.interval.ms", 15_000),
-    "consumer_max_size": ("group.consumer.max.size", 0x7FFFFFFF),
-    "consumer_assignors": ("group.consumer.assignors", ("uniform", "range")),
-    "consumer_migration_policy": ("group.consumer.migration.policy", "bidirectional"),
-    "consumer_assignment_interval_ms": ("group.consumer.assignment.interval.ms", 1_000),
-    "consumer_min_assignment_interval_ms": ("group.consumer.min.assignment.interval.ms", 0),
-    "consumer_max_assignment_interval_ms": ("group.consumer.max.assignment.interval.ms", 15_000),
-    "consumer_regex_refresh_interval_ms": ("group.consumer.regex.refresh.interval.ms", 600_000),
-    "offset_metadata_max_bytes": ("offset.metadata.max.bytes", 4_096),
-    "offsets_retention_minutes": ("offsets.retention.minutes", 10_080),
-}
+# attribute -> (broker key, Kafka's default), as GroupSettings names them
+KEYS: dict[str, tuple[str, Any]] = {}
+
+T = TypeVar("T")
+
+
+class Setting:
+    """Stands in the body of the class for an attribute: its default, and the broker key that says its value."""
+
+    def __init__(self, key: str, default: Any) -> None:
+        self.key = key
+        self.default = default
+
+    def __set_name__(self, owner: type, attribute: str) -> None:
+        KEYS[attribute] = self.key, self.default
+        setattr(owner, attribute, self.default)
+
+
+def setting(key: str, default: T) -> T:
+    """Said to be what reading it gives."""
+    return Setting(key, default)  # type: ignore[return-value]
 
 
 class Topic(Protocol):
@@ -47,7 +47,7 @@ class Topic(Protocol):
 
 
 class Topics(Protocol):
-    """The image, as far as groups look at it. `topic_changes` goes up with every change to any topic."""
+    """The image, as far as groups need it. `topic_changes` goes up with every change to any topic."""
 
     @property
     def topics(self) -> Mapping[str, Topic]: ...
@@ -58,7 +58,7 @@ class Topics(Protocol):
     @property
     def offset(self) -> int: ...  # the version of the image
     @property
-    def brokers(self) -> Mapping[int, Any]: ...  # by id; they have a `rack`
+    def brokers(self) -> Mapping[int, Any]: ...  # by broker id; each has a `rack`
 
 
 class NoTopics:
@@ -77,25 +77,25 @@ def no_group_config(group_id: str) -> Mapping[str, Any]:
 
 
 class GroupSettings:
-    min_session_timeout_ms: int
-    max_session_timeout_ms: int
-    initial_rebalance_delay_ms: int
-    max_size: int
-    consumer_session_timeout_ms: int
-    consumer_min_session_timeout_ms: int
-    consumer_max_session_timeout_ms: int
-    consumer_heartbeat_interval_ms: int
-    consumer_min_heartbeat_interval_ms: int
-    consumer_max_heartbeat_interval_ms: int
-    consumer_max_size: int
-    consumer_assignors: tuple[str, ...]
-    consumer_migration_policy: str
-    consumer_assignment_interval_ms: int
-    consumer_min_assignment_interval_ms: int
-    consumer_max_assignment_interval_ms: int
-    consumer_regex_refresh_interval_ms: int
-    offset_metadata_max_bytes: int
-    offsets_retention_minutes: int
+    min_session_timeout_ms = setting("group.min.session.timeout.ms", 6_000)
+    max_session_timeout_ms = setting("group.max.session.timeout.ms", 1_800_000)
+    initial_rebalance_delay_ms = setting("group.initial.rebalance.delay.ms", 3_000)
+    max_size = setting("group.max.size", 0x7FFFFFFF)
+    consumer_session_timeout_ms = setting("group.consumer.session.timeout.ms", 45_000)
+    consumer_min_session_timeout_ms = setting("group.consumer.min.session.timeout.ms", 45_000)
+    consumer_max_session_timeout_ms = setting("group.consumer.max.session.timeout.ms", 60_000)
+    consumer_heartbeat_interval_ms = setting("group.consumer.heartbeat.interval.ms", 5_000)
+    consumer_min_heartbeat_interval_ms = setting("group.consumer.min.heartbeat.interval.ms", 5_000)
+    consumer_max_heartbeat_interval_ms = setting("group.consumer.max.heartbeat.interval.ms", 15_000)
+    consumer_max_size = setting("group.consumer.max.size", 0x7FFFFFFF)
+    consumer_assignors: tuple[str, ...] = setting("group.consumer.assignors", ("uniform", "range"))
+    consumer_migration_policy = setting("group.consumer.migration.policy", "bidirectional")
+    consumer_assignment_interval_ms = setting("group.consumer.assignment.interval.ms", 1_000)
+    consumer_min_assignment_interval_ms = setting("group.consumer.min.assignment.interval.ms", 0)
+    consumer_max_assignment_interval_ms = setting("group.consumer.max.assignment.interval.ms", 15_000)
+    consumer_regex_refresh_interval_ms = setting("group.consumer.regex.refresh.interval.ms", 600_000)
+    offset_metadata_max_bytes = setting("offset.metadata.max.bytes", 4_096)
+    offsets_retention_minutes = setting("offsets.retention.minutes", 10_080)
 
     def __init__(
         self,
@@ -104,18 +104,16 @@ class GroupSettings:
         group_config: Callable[[str], Mapping[str, Any]] = no_group_config,
         log: Callable[[str], None] = lambda text: None,
     ) -> None:
-        self.new_id = new_id  # a random UUID as text, in hexadecimal with dashes
-        self.new_short_id = new_id  # and in Kafka's own 22 characters, as members of consumer groups have it
+        self.new_id = new_id  # makes a random UUID in hexadecimal digits with dashes
+        self.new_short_id = new_id  # and one in Kafka's own 22 characters, for members of consumer groups
         self.topics: Topics = topics or NoTopics()
-        # Dynamic configs of a group that are set for it: "consumer.session.timeout.ms" -> 60000, typed.
+        # The dynamic configs of a group, typed: "consumer.session.timeout.ms" -> 60000.
         self.group_config = group_config
-        self.log = log  # a line at info level
+        self.log = log  # logs a line at info level
         self.topic_watch: Any = None  # topic_watch.TopicWatch, once there is a consumer group
-        for attribute, (_, default) in KEYS.items():
-            setattr(self, attribute, default)
 
     def update(self, value_of: Callable[[str], Any]) -> None:
-        """Take every value from the configuration."""
+        """Take all values from the broker's config."""
         for attribute, (key, _) in KEYS.items():
             setattr(self, attribute, value_of(key))
         self.consumer_assignors = tuple(self.consumer_assignors)

@@ -1,7 +1,8 @@
-"""What consumer groups notice of the topics: a hash for each, by which a group sees that one of its topics changed,
-and the time (version of the image) of the newest topic, by which regular expressions are resolved anew.
+"""How consumer groups notice changes of topics: a hash for each topic, by which a group sees that one of its topics
+changed, and the version of the image in which the newest topic appeared, after which regular expressions are resolved
+again.
 
-One for all groups of a broker. The hash is Kafka's, since it is written to the log: XXH3 over id, name, partitions
+All groups of a broker share one. The hash is Kafka's, since it is written to the log: XXH3 over id, name, partitions
 and the racks of their replicas. KIP-1101.
 """
 
@@ -17,7 +18,7 @@ NO_TOPICS_HASH = 0
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator, Mapping, Set
 
     from pykafkad.pure.groups.settings import GroupSettings, Topic, Topics
 
@@ -33,13 +34,21 @@ class TopicWatch:
         self._newest = -1
 
     def hash_of(self, names: Iterable[str]) -> int:
-        """Of all these topics, as a signed number; those that do not exist do not count."""
+        """The hash of all these topics, as a signed number; topics that do not exist are left out."""
         topics = self.topics.topics
-        there = sorted((name for name in names if name in topics), key=java_order)
+        there = sorted(topics.keys() & names, key=java_order)
         if not there:
             return NO_TOPICS_HASH
         data = b"".join(struct.pack("<Q", self._hash_of(topics[name])) for name in there)
         return signed(xxh3_64(data))
+
+    def learn(self, names: Iterable[str]) -> Iterator[None]:
+        """A generator that computes the hashes of these topics one by one, before hash_of() needs them all."""
+        for name in names:
+            topic = self.topics.topics.get(name)
+            if topic is not None:
+                self._hash_of(topic)
+            yield
 
     def _hash_of(self, topic: Topic) -> int:
         known = self._hashes.get(topic.name)
@@ -57,13 +66,18 @@ class TopicWatch:
             del self._hashes[name]
 
     def newest_version(self) -> int:
-        """The version of the image in which topics were last found to be new."""
+        """The version of the image in which the newest topic appeared."""
         if self._changes != self.topics.topic_changes:
             self._changes = self.topics.topic_changes
             if self._newest < 0 or not self._known.issuperset(self.topics.topics_by_id):
                 self._newest = self.topics.offset
             self._known = set(self.topics.topics_by_id)
         return self._newest
+
+
+def existing(topics: Mapping[str, Topic], names: frozenset[str]) -> Set[str]:
+    """The names that topics have. A client may name far more than there are."""
+    return names.intersection(topics) if len(names) > len(topics) else topics.keys() & names
 
 
 def watch_of(settings: GroupSettings) -> TopicWatch:
@@ -86,7 +100,8 @@ def topic_bytes(topic: Topic, topics: Topics) -> bytes:
         parts.append(struct.pack("<i", index))
         for rack in sorted(racks_of(partition, topics), key=java_order):
             text = rack.encode("utf-16-le", "surrogatepass")
-            # The length twice: before the text, where Kafka puts it, and after it, where the hash function does.
+            # The length occurs twice: before the text, where Kafka writes it, and after it, where the hash function
+            # does.
             parts += [struct.pack("<i", len(text) // 2), text, struct.pack("<i", len(text) // 2)]
     return b"".join(parts)
 
@@ -97,7 +112,7 @@ def racks_of(partition: Any, topics: Topics) -> list[str]:
 
 
 def java_order(text: str) -> bytes:
-    """Strings compare by UTF-16 code units there."""
+    """Java's order of strings, which compares UTF-16 code units."""
     return text.encode("utf-16-be", "surrogatepass")
 
 

@@ -1,9 +1,9 @@
-"""The `uniform` assignor: as even as can be, and among the even assignments one that moves little.
+"""The `uniform` assignor: as even as possible and, among even assignments, one that moves few partitions.
 
-Two ways. All members want the same topics: each has a quota (one partition more for the first few that can use it),
-keeps what fits into it, and the rest is dealt out to who is below. They want different topics: each keeps what it
-still wants, free partitions go to the subscriber with the fewest, and then topic by topic partitions move from the
-fullest to the emptiest subscriber, in at most ROUNDS_MAX rounds.
+There are two cases. All members subscribe to the same topics: each has a quota (one partition more for the first few
+that can use it), keeps partitions up to its quota, and the rest is given to those below theirs. They subscribe to
+different topics: each keeps what it still subscribes to, free partitions go to the subscriber with the fewest, and
+then, topic by topic, partitions move from the fullest to the emptiest subscriber, in at most ROUNDS_MAX rounds.
 """
 
 from __future__ import annotations
@@ -11,64 +11,71 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush, heapreplace
 
 from pykafkad.pure.groups.assignors import (
+    A_TIME,
     PartitionCounts,
     Share,
     Shares,
+    Steps,
     Subscriber,
     Subscribers,
     kept,
     owned_by_topic,
 )
 
-# Overlapping subscriptions may need many rounds to be even; each about halves the difference.
+# Overlapping subscriptions may need many rounds until they are even; each about halves the difference.
 ROUNDS_MAX = 16
 
 
-def assign(members: Subscribers, counts: PartitionCounts, same_topics: bool) -> Shares:
-    return _assign_same(members, counts) if same_topics else _Different(members, counts).shares()
+def assign(members: Subscribers, counts: PartitionCounts, same_topics: bool) -> Steps[Shares]:
+    if same_topics:
+        return (yield from _assign_same(members, counts))
+    return (yield from _Different(members, counts).assign())
 
 
-# -- the same topics for all
+# -- all members subscribe to the same topics
 
 
-def _assign_same(members: Subscribers, counts: PartitionCounts) -> Shares:
+def _assign_same(members: Subscribers, counts: PartitionCounts) -> Steps[Shares]:
     topic_ids = next(iter(members.values())).topic_ids
     if not topic_ids:
         return {}
     quota, extra = divmod(sum(counts[topic_id] for topic_id in topic_ids), len(members))
     shares: Shares = {}
-    free: list[tuple[bytes, int]] = _unassigned(members, counts, topic_ids)
+    free = yield from _unassigned(members, counts, topic_ids)
     below: list[tuple[str, int]] = []  # who can take how many more
     for position, (member_id, member) in enumerate(members.items()):
+        if position % A_TIME == A_TIME - 1:
+            yield
         room = quota + (extra > 0)
         shares[member_id], room = _retain(member, topic_ids, room, free)
         has_extra = extra > 0
         if room > 0 and has_extra and len(members) - position > extra:
-            # It would have to be given its extra partition, while those after it may have theirs already.
+            # It would need its extra partition, but those after it may have taken theirs already.
             room -= 1
             has_extra = False
         if room > 0:
             below.append((member_id, room))
         extra -= has_extra
-    _deal(shares, below, free)
+    yield from _deal(shares, below, free)
     return shares
 
 
 def _unassigned(
     members: Subscribers, counts: PartitionCounts, topic_ids: frozenset[bytes]
-) -> list[tuple[bytes, int]]:
-    owned = owned_by_topic(members)
-    return [
-        (topic_id, partition)
-        for topic_id in sorted(topic_ids)
-        for partition in sorted(frozenset(range(counts[topic_id])).difference(*owned.get(topic_id, ())))
-    ]
+) -> Steps[list[tuple[bytes, int]]]:
+    owned = yield from owned_by_topic(members)
+    free: list[tuple[bytes, int]] = []
+    for topic_id in sorted(topic_ids):
+        left = frozenset(range(counts[topic_id])).difference(*owned.get(topic_id, ()))
+        free += [(topic_id, partition) for partition in sorted(left)]
+        yield
+    return free
 
 
 def _retain(
     member: Subscriber, topic_ids: frozenset[bytes], room: int, free: list[tuple[bytes, int]]
 ) -> tuple[Share, int]:
-    """What of its share the member keeps, and how much room is left; what it does not keep becomes free."""
+    """The partitions that the member keeps, and how many more it can take; those it does not keep become free."""
     had = member.share
     if had.keys() <= topic_ids and (size := sum(map(len, had.values()))) <= room:
         return had, room - size
@@ -88,9 +95,11 @@ def _retain(
     return kept(had, share), room
 
 
-def _deal(shares: Shares, below: list[tuple[str, int]], free: list[tuple[bytes, int]]) -> None:
+def _deal(shares: Shares, below: list[tuple[str, int]], free: list[tuple[bytes, int]]) -> Steps[None]:
     at = 0
-    for member_id, room in below:
+    for number, (member_id, room) in enumerate(below, 1):
+        if not number % A_TIME:
+            yield
         given = free[at : at + room]
         at += len(given)
         if given:
@@ -108,35 +117,44 @@ def _with(share: Share, given: list[tuple[bytes, int]]) -> Share:
     return result
 
 
-# -- different topics
+# -- members subscribe to different topics
 
 
 class _Different:
-    """Members are numbers here: their place in the order in which they were given."""
+    """Members are numbers here: their position in the order in which they were given."""
 
     def __init__(self, members: Subscribers, counts: PartitionCounts) -> None:
         self.members = members
+        self.counts = counts
         self.loads = [0] * len(members)  # partitions of each member
         self.subscribers: dict[bytes, list[int]] = {}
-        for number, member in enumerate(members.values()):
+        self.owners: dict[bytes, list[int]] = {}
+        self.order: list[bytes] = []
+
+    def assign(self) -> Steps[Shares]:
+        yield from self._list_subscribers()
+        yield from self._retain()
+        for topic_id in self.order:
+            yield from self._fill(topic_id)
+        yield from self._balance()
+        return (yield from self._result())
+
+    def _list_subscribers(self) -> Steps[None]:
+        for number, member in enumerate(self.members.values()):
             for topic_id in member.topic_ids:
                 self.subscribers.setdefault(topic_id, []).append(number)
-        self.owners = {topic_id: [-1] * counts[topic_id] for topic_id in self.subscribers}
+            if number % A_TIME == A_TIME - 1:
+                yield
+        self.owners = {topic_id: [-1] * self.counts[topic_id] for topic_id in self.subscribers}
         self.order = sorted(self.subscribers, key=self._importance)
 
     def _importance(self, topic_id: bytes) -> tuple[float, int, bytes]:
-        """Topics with many partitions for each subscriber come first: the others then even things out."""
+        """The order of topics: those with many partitions for each subscriber first, so that the others can even things
+        out."""
         subscribers = len(self.subscribers[topic_id])
         return -len(self.owners[topic_id]) / subscribers, subscribers, topic_id
 
-    def shares(self) -> Shares:
-        self._retain()
-        for topic_id in self.order:
-            self._fill(topic_id)
-        self._balance()
-        return self._result()
-
-    def _retain(self) -> None:
+    def _retain(self) -> Steps[None]:
         for number, member in enumerate(self.members.values()):
             for topic_id, partitions in member.share.items():
                 if topic_id not in member.topic_ids:
@@ -145,8 +163,10 @@ class _Different:
                 for partition in partitions:
                     owners[partition] = number
                 self.loads[number] += len(partitions)
+            if number % A_TIME == A_TIME - 1:
+                yield
 
-    def _fill(self, topic_id: bytes) -> None:
+    def _fill(self, topic_id: bytes) -> Steps[None]:
         """Each partition without an owner goes to the subscriber with the fewest."""
         owners = self.owners[topic_id]
         free = [partition for partition, owner in enumerate(owners) if owner < 0]
@@ -154,20 +174,27 @@ class _Different:
             return
         emptiest = [(self.loads[number], number) for number in self.subscribers[topic_id]]
         heapify(emptiest)
-        for partition in free:
+        yield
+        for done, partition in enumerate(free, 1):
+            if not done % A_TIME:
+                yield
             load, number = emptiest[0]
             owners[partition] = number
             self.loads[number] = load + 1
             heapreplace(emptiest, (load + 1, number))
 
-    def _balance(self) -> None:
+    def _balance(self) -> Steps[None]:
         topic_ids = [topic_id for topic_id in self.order if len(self.subscribers[topic_id]) > 1]
         for _ in range(ROUNDS_MAX):
-            if not sum(self._balance_topic(topic_id) for topic_id in topic_ids):
+            moved = 0
+            for topic_id in topic_ids:
+                moved += yield from self._balance_topic(topic_id)
+            if not moved:
                 return
 
-    def _balance_topic(self, topic_id: bytes) -> int:
+    def _balance_topic(self, topic_id: bytes) -> Steps[int]:
         """Move partitions of the topic from the fullest to the emptiest of its subscribers; how many moved."""
+        yield
         numbers = self.subscribers[topic_id]
         loads = self.loads
         least = min(loads[number] for number in numbers)
@@ -186,11 +213,13 @@ class _Different:
             if load - emptiest[0][0] <= 1:
                 break
             if not owned[giver]:
-                heappop(fullest)  # the rest of what it has is of other topics
+                heappop(fullest)  # its other partitions are of other topics
                 continue
             self._move(topic_id, giver, owned, emptiest)
             heapreplace(fullest, (1 - load, -giver))
             moved += 1
+            if not moved % A_TIME:
+                yield
         return moved
 
     def _move(
@@ -202,13 +231,16 @@ class _Different:
         self.loads[giver] -= 1
         heappush(emptiest, (load + 1, taker))
 
-    def _result(self) -> Shares:
+    def _result(self) -> Steps[Shares]:
         found: list[dict[bytes, list[int]]] = [{} for _ in self.loads]
         for topic_id, owners in self.owners.items():
             for partition, owner in enumerate(owners):
                 found[owner].setdefault(topic_id, []).append(partition)
+            yield
         shares: Shares = {}
         for (member_id, member), lists in zip(self.members.items(), found, strict=True):
+            if len(shares) % A_TIME == A_TIME - 1:
+                yield
             share = {topic_id: frozenset(partitions) for topic_id, partitions in lists.items()}
             shares[member_id] = kept(member.share, share)
         return shares

@@ -1,7 +1,7 @@
-"""XXH3's 64-bit hash with seed 0: what Kafka identifies a group's topics by (ConsumerGroupMetadataValue.metadata_hash).
+"""XXH3's 64-bit hash with seed 0, which Kafka uses for a group's topics (ConsumerGroupMetadataValue.metadata_hash).
 
-Plain Python: a topic is hashed once for each change of it (topic_hashes keeps the result). The algorithm is of
-https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md, which has four ways by length.
+Plain Python, since a topic is hashed once for each change of it (topic_watch keeps the result). The algorithm is
+described in https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md; it has four cases by length.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _u64(data: bytes, at: int) -> int:
 
 
 def _fold(left: int, right: int) -> int:
-    """The 128-bit product, its halves xored."""
+    """The 128-bit product of two numbers, its halves combined by xor."""
     product = left * right
     return (product & MASK_64) ^ (product >> 64)
 
@@ -99,7 +99,7 @@ def _rotated(value: int, by: int) -> int:
 
 
 def _avalanche_64(value: int) -> int:
-    """XXH64's, for the shortest."""
+    """The final mixing step of XXH64, which is used for the shortest inputs."""
     value ^= value >> 33
     value = value * PRIME64_2 & MASK_64
     value ^= value >> 29

@@ -90,7 +90,7 @@ public final class Member implements ConsumerRebalanceListener {
         } catch (Exception e) {
             say("fatal " + line(e));
         }
-        Runtime.getRuntime().halt(0); // the test is gone
+        Runtime.getRuntime().halt(0); // the test has ended
     }
 
     private void poll() {

@@ -1,0 +1,63 @@
+# How much of a message is read or written in one go, and how much at all.
+#
+# Elements of arrays are counted (and bytes that are copied, BYTES_AN_ELEMENT of them as one). Where the budget is that of
+# a turn of the loop, LargeMessage says that a thread must do it. A thread's budget is what a message may hold at all; it
+# `breathes`: every BREATH_ELEMENTS elements the interpreter is given away for a moment, so that the loop goes on.
+
+cdef enum:
+    TURN_ELEMENTS = 10_000         # some 2 ms
+    MESSAGE_ELEMENTS = 1_000_000   # some 200 MB of objects
+    BYTES_AN_ELEMENT = 4096
+    BREATH_ELEMENTS = 1_000
+    BREATH_US = 50
+
+MESSAGE_ELEMENTS_MAX = MESSAGE_ELEMENTS
+
+cdef struct Budget:
+    int64_t left
+    int until_breath
+    bint breathes
+    bint has_end  # there is one
+
+cdef Budget UNLIMITED = Budget(INT64_MOST, 0, False, False)
+cdef Budget A_TURN = Budget(TURN_ELEMENTS, 0, False, True)
+cdef Budget A_MESSAGE = Budget(MESSAGE_ELEMENTS, BREATH_ELEMENTS, True, True)
+
+
+cdef extern from "memory.h" nogil:
+    bint give_back_memory(size_t)
+
+
+def release_memory(size_t least):
+    """Of what large messages took and left behind in pieces, give free memory back to the system, where it is `least`
+    bytes or more; whether that was done. A thread does it beside the loop."""
+    cdef bint done
+    with nogil:
+        done = give_back_memory(least)
+    return done
+
+
+class LargeMessage(Exception):
+    """To be read or written by a thread: it would hold the loop for too long."""
+
+
+cdef inline int spend(Budget* budget, int64_t elements) except -1:
+    if budget.has_end:
+        budget.left -= elements
+        if budget.left < 0:
+            overspent(budget)
+    return 0
+
+
+cdef int overspent(Budget* budget) except -1:
+    if budget.breathes:
+        raise WireError(f"a message of more than {MESSAGE_ELEMENTS} elements")
+    raise LargeMessage
+
+
+cdef inline void breathe(Budget* budget) noexcept:
+    budget.until_breath -= 1
+    if budget.until_breath <= 0:
+        budget.until_breath = BREATH_ELEMENTS
+        with nogil:
+            usleep(BREATH_US)

@@ -1,0 +1,331 @@
+"""One partition's replica on this node: whether it leads or follows, in which epoch, how far its log may be read, and
+who waits for more.
+
+Handlers ask the replica and nothing below it. The bytes are the log's (pykafkad/storage), the rules of who is in sync
+are pure/replication.py; here both come together. Invariants: the high watermark never goes back, but where the log
+itself is cut below it; a leader raises it when its log is written or a follower fetches, a follower when its leader says
+so, and never beyond its own end. Who waits is told when it moves, when the epoch changes, and when the replica is gone.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.pure.replication import NOWHERE, Leadership
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from _typeshed import ReadableBuffer
+
+    from pykafkad.hot.records import Rules
+    from pykafkad.hot.segment import FileRange
+    from pykafkad.pure.producer_state import ProducerState
+    from pykafkad.storage.directories import LogDirectory
+    from pykafkad.storage.log.context import Done
+    from pykafkad.storage.log.log import Log
+    from pykafkad.storage.log.lookups import Finding
+
+    class Surroundings(Protocol):
+        """What a replica needs from outside (replicas.Replicas has it)."""
+
+        node_id: int
+        max_lag_ms: int
+
+        def now_ms(self) -> int: ...
+        def advanced(self, replica: Replica) -> None: ...
+        def alter_isr(self, replica: Replica, isr: frozenset[int]) -> None: ...
+
+
+class Replica:
+    __slots__ = (
+        "__weakref__",
+        "_end_offset",
+        "_limit",
+        "append",
+        "index",
+        "is_internal",
+        "leader_epoch",
+        "leader_id",
+        "leadership",
+        "log",
+        "may_refuse",
+        "name",
+        "rules",
+        "surroundings",
+        "topic",
+        "waiters",
+    )
+
+    def __init__(self, log: Log, surroundings: Surroundings) -> None:
+        self.log = log
+        self.topic = log.topic
+        self.index = log.index
+        self.name = log.name
+        self.is_internal = log.is_internal
+        self.rules: Rules = log.rules
+        self.append = log.append_checked  # the hottest call: no step in between
+        self.leader_epoch = self.leader_id = -1
+        self.leadership: Leadership | None = None  # None: another one leads
+        self.may_refuse = True  # a produce: by check_append(), or since the topic is internal
+        self.waiters: dict[Any, None] = {}  # as a set that keeps its order
+        self._end_offset = 0  # up to which our own log counts
+        self._limit = NOWHERE  # beyond which the high watermark does not go, however long the log is
+        self.surroundings = surroundings
+
+    def __repr__(self) -> str:
+        return f"Replica({self.name}, epoch {self.leader_epoch}, {self.log})"
+
+    # -- who leads
+
+    def lead(self, leader_epoch: int) -> None:
+        """This node is the only replica. In the epoch in which it leads already nothing changes."""
+        if self.leadership is not None and self.leader_epoch == leader_epoch:
+            return
+        node_id = self.surroundings.node_id
+        self.become_leader(leader_epoch, (node_id,), (node_id,))
+
+    def become_leader(
+        self, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...], partition_epoch: int = 0
+    ) -> None:
+        log, surroundings = self.log, self.surroundings
+        log.begin_epoch(leader_epoch)
+        self.leader_epoch = leader_epoch
+        self.leader_id = surroundings.node_id
+        self.leadership = Leadership(
+            surroundings.node_id,
+            leader_epoch,
+            log.log_end_offset,
+            replicas,
+            isr,
+            partition_epoch=partition_epoch,
+            min_insync_replicas=log.settings.min_insync_replicas,
+            max_lag_ms=surroundings.max_lag_ms,
+            now_ms=surroundings.now_ms(),
+        )
+        self._role_changed()
+
+    def become_follower(self, leader_epoch: int, leader_id: int) -> None:
+        """Another node leads (-1: nobody is known to); its log is what counts from now on."""
+        self.leader_epoch = leader_epoch
+        self.leader_id = leader_id
+        self.leadership = None
+        self._limit = NOWHERE
+        self._role_changed()
+
+    def _role_changed(self) -> None:
+        if not self.log.is_dirty:
+            self._end_offset = self.log.log_end_offset
+        self._isr_changed()
+        self._wake()
+
+    def _isr_changed(self) -> None:
+        """Or it may have, or what of it counts."""
+        leadership = self.leadership
+        self.may_refuse = self.is_internal or leadership is None or leadership.is_under_min_isr
+        if leadership is not None:
+            self._limit = leadership.limit
+        self.written(self._end_offset)
+
+    def _wake(self) -> None:
+        if self.waiters:
+            self.surroundings.advanced(self)
+
+    # -- the log's news (storage.context.LogListener)
+
+    def written(self, end_offset: int) -> None:
+        """The high watermark is what this log has and, of a leader, those in sync have too; of a follower, what its
+        leader says."""
+        self._end_offset = end_offset
+        limit = self._limit
+        mark = end_offset if end_offset < limit else limit
+        if mark > self.log.high_watermark:
+            self.log.advance_high_watermark(mark)
+            if self.waiters:
+                self.surroundings.advanced(self)
+
+    def reconfigured(self) -> None:
+        self.rules = self.log.rules
+        if self.leadership is not None:
+            self.leadership.reconfigure(self.log.settings.min_insync_replicas, self.surroundings.now_ms())
+            self._isr_changed()
+
+    def removed(self) -> None:
+        self._wake()
+
+    # -- produce
+
+    def check_append(self, acks: int) -> None:
+        """Whether this node leads, and as many are in sync as acks=-1 wants."""
+        if self.leadership is None:
+            raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
+        if acks == -1 and self.leadership.is_under_min_isr:
+            raise KafkaError(errors.NOT_ENOUGH_REPLICAS)
+
+    def check_appended(self, end_offset: int) -> bool:
+        """Whether a produce with acks=-1 that was appended below `end_offset` may be answered; KafkaError: with that."""
+        if self.leadership is None:
+            raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
+        if self.log.high_watermark < end_offset:
+            return False
+        if self.leadership.is_short_after_append:
+            raise KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        return True
+
+    # -- leading: what followers do, and what the controller says of the ISR
+
+    def divergence(self, last_epoch: int, offset: int) -> tuple[int, int] | None:
+        """Where the log of somebody who comes to `offset`, after records of `last_epoch`, parts from this one, if it
+        does: the largest epoch up to that one, and its end here (KIP-595). KafkaError: OFFSET_OUT_OF_RANGE."""
+        epoch, end_offset = self.log.end_offset_for_epoch(last_epoch)
+        if epoch < 0 or end_offset < 0 or offset < self.log.log_start_offset:
+            raise KafkaError(errors.OFFSET_OUT_OF_RANGE)
+        return (epoch, end_offset) if epoch < last_epoch or end_offset < offset else None
+
+    def follower_fetched(self, replica: int, end_offset: int, start_offset: int) -> None:
+        """That replica asks for what comes after `end_offset`, in this epoch, and its log does not part from ours below.
+        KeyError: it is none of the partition's."""
+        leadership = self.leadership
+        assert leadership is not None
+        leadership.fetched(
+            replica, end_offset, start_offset, self.log.log_end_offset, self.surroundings.now_ms()
+        )
+        self._isr_changed()
+        if leadership.may_join(replica, self.log.high_watermark):
+            self._ask_for(leadership, leadership.isr | {replica})
+
+    def check_isr(self) -> None:
+        """Every replica.lag.time.max.ms / 2: who is behind for too long is out."""
+        leadership = self.leadership
+        if leadership is None:
+            return
+        now_ms = self.surroundings.now_ms()
+        behind = leadership.out_of_sync(self.log.log_end_offset, now_ms)
+        if behind:
+            self._ask_for(leadership, leadership.isr - behind)
+        leadership.look_again(now_ms)
+        self._isr_changed()
+
+    def _ask_for(self, leadership: Leadership, isr: frozenset[int]) -> None:
+        leadership.ask_for(isr, self.surroundings.now_ms())
+        self._isr_changed()
+        self.surroundings.alter_isr(self, isr)
+
+    def isr_confirmed(self, leader_epoch: int, isr: tuple[int, ...], partition_epoch: int) -> None:
+        """The controller's answer; one to an earlier leadership says nothing."""
+        leadership = self.leadership
+        if leadership is not None and leadership.epoch == leader_epoch:
+            leadership.confirmed(isr, partition_epoch, self.surroundings.now_ms())
+            self._isr_changed()
+            self._wake()  # of those who wait some may have to be told that too few are in sync
+
+    def isr_refused(self, leader_epoch: int) -> None:
+        leadership = self.leadership
+        if leadership is not None and leadership.epoch == leader_epoch:
+            leadership.refused(self.surroundings.now_ms())
+            self._isr_changed()
+
+    # -- following
+
+    @property
+    def next_fetch(self) -> tuple[int, int]:
+        """The offset that comes next, and the epoch of what is before it: -1 when there is nothing."""
+        return self.log.log_end_offset, self.log.epochs.latest
+
+    def append_fetched(
+        self, data: ReadableBuffer, high_watermark: int, start_offset: int, now_ms: int
+    ) -> None:
+        """What the leader answered to `next_fetch`, where it found that the two logs do not part."""
+        assert self.leadership is None
+        self.log.append_as_follower(data, self.leader_epoch, now_ms)
+        self._limit = high_watermark
+        if not self.log.is_dirty:
+            self.written(self.log.log_end_offset)
+        self.log.advance_log_start(min(start_offset, self.log.high_watermark))
+
+    def cut(self, epoch: int, end_offset: int, done: Done) -> None:
+        """The leader's log parts from this one: the largest epoch that it knows up to ours ended there (DivergingEpoch,
+        or OffsetForLeaderEpoch; -1: it knows none). Where they have no epoch in common the next fetch shows it."""
+        log = self.log
+        if end_offset < 0:
+            offset = min(log.high_watermark, log.log_end_offset)
+        else:
+            offset, _ = log.epochs.truncation(epoch, end_offset, log.log_end_offset)
+        self.cut_at(offset, done)
+
+    def cut_at(self, offset: int, done: Done) -> None:
+        """The leader's log ends at `offset`, before this one."""
+        self.log.truncate(offset, self._still_follows(), partial(self._was_cut, done))
+
+    def start_anew(self, offset: int, done: Done) -> None:
+        """The leader's log begins behind the end of this one, or ends before its start."""
+        self.log.start_anew(offset, self._still_follows(), partial(self._was_cut, done))
+
+    def _still_follows(self) -> Callable[[], bool]:
+        """Asked when the log is about to be cut, which takes its time: only of a follower in the same epoch it may be."""
+        epoch = self.leader_epoch
+        return lambda: self.leadership is None and self.leader_epoch == epoch
+
+    def _was_cut(self, done: Done, error: KafkaError | None) -> None:
+        self._end_offset = self.log.log_end_offset
+        done(error)
+
+    # -- what is there
+
+    @property
+    def is_online(self) -> bool:
+        return self.log.log_directory.failure is None
+
+    @property
+    def log_directory(self) -> LogDirectory:
+        return self.log.log_directory
+
+    @property
+    def log_start_offset(self) -> int:
+        return self.log.log_start_offset
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def written_offset(self) -> int:
+        """Up to which followers may read."""
+        return self.log.written_offset
+
+    @property
+    def high_watermark(self) -> int:
+        return self.log.high_watermark
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.log.last_stable_offset
+
+    @property
+    def producers(self) -> ProducerState:
+        return self.log.producers
+
+    def read(self, offset: int, max_bytes: int, *, limit_offset: int, at_least_one: bool) -> FileRange | None:
+        return self.log.read(offset, max_bytes, limit_offset=limit_offset, at_least_one=at_least_one)
+
+    def aborted_transactions(self, offset: int, data: FileRange) -> list[tuple[int, int]]:
+        return self.log.aborted_transactions(offset, data)
+
+    def offset_for_timestamp(self, timestamp: int) -> Finding:
+        return self.log.offset_for_timestamp(timestamp)
+
+    def max_timestamp_offset(self) -> Finding:
+        return self.log.max_timestamp_offset()
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        return self.log.end_offset_for_epoch(epoch)
+
+    def epoch_at(self, offset: int) -> int:
+        return self.log.epoch_at(offset)
+
+    def delete_records(self, before: int) -> int:
+        return self.log.delete_records(before)

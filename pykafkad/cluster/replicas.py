@@ -1,0 +1,58 @@
+"""All replicas of this node, by topic and partition: one for each log that the storage serves.
+
+The storage tells which logs there are (manager.LogObserver), and gets from here whom each of them tells of itself.
+Invariant: a replica is in the table exactly while its log is in the storage's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafkad.cluster.replica import Replica
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+    from pykafkad.clock import Clock
+    from pykafkad.storage.log.log import Log
+
+
+def no_controller(replica: Replica, isr: frozenset[int]) -> None:
+    """A node alone has no follower, so no ISR of it changes."""
+
+
+class Replicas:
+    def __init__(
+        self,
+        config: Any,
+        clock: Clock,
+        advanced: Callable[[Replica], None],
+        alter_isr: Callable[[Replica, frozenset[int]], None] = no_controller,
+    ) -> None:
+        """`advanced`: the high watermark, the leader or the fate of a replica changed for which somebody waits.
+        `alter_isr` asks the controller for another ISR."""
+        self.node_id: int = config["node.id"]
+        self.max_lag_ms: int = config["replica.lag.time.max.ms"]
+        self.now_ms = clock.monotonic_ms
+        self.advanced = advanced
+        self.alter_isr = alter_isr
+        self.table: dict[tuple[str, int], Replica] = {}
+        # By (topic, index): None when it is not here, or its log directory is offline.
+        self.get = self.table.get
+
+    def listener_of(self, log: Log) -> Replica:
+        return Replica(log, self)
+
+    def added(self, log: Log) -> None:
+        self.table[log.topic, log.index] = of(log)
+
+    def removed(self, log: Log) -> None:
+        del self.table[log.topic, log.index]
+        of(log).removed()
+
+
+def of(log: Log) -> Replica:
+    replica = log.listener
+    assert isinstance(replica, Replica)
+    return replica

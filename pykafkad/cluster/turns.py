@@ -1,0 +1,77 @@
+"""Changes one after the other: each begins when the one before has come to its end, in the order asked.
+
+What a large request comes to is decided in slices (pykafkad/slices.py), and what is written is waited for; two requests
+about the same things must not go on side by side, or the second would not see what the first one changes.
+Rules for what goes wrong: a KafkaError is the answer; anything else is logged and becomes UNKNOWN_SERVER_ERROR; whatever
+a callback does, what waits behind it is next.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pykafkad.errors import UNKNOWN_SERVER_ERROR, KafkaError
+from pykafkad.logs import logger
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.slices import Done, Run, Work
+
+    Begin = Callable[[Done], None]  # calls what it is given when the turn is over, with the result
+
+log = logger("controller")
+
+
+class Turns:
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._waiting: deque[tuple[Begin, Done]] = deque()
+        self._is_busy = False
+        self._is_starting = False
+
+    def run(self, work: Work, done: Done) -> None:
+        """A turn that is work, never given up: it yields GO_ON. `done` is called with the result, or with the exception
+        that ended it."""
+        self.take(partial(self._run, work), done)
+
+    def take(self, begin: Begin, done: Done) -> None:
+        self._waiting.append((begin, done))
+        self._start()
+
+    def _start(self) -> None:
+        if self._is_starting:
+            return
+        self._is_starting = True
+        try:
+            while self._waiting and not self._is_busy:
+                begin, done = self._waiting.popleft()
+                self._is_busy = True
+                begin(partial(self._ended, done))
+        finally:
+            self._is_starting = False
+
+    def _ended(self, done: Done, result: Any) -> None:
+        self._is_busy = False
+        try:
+            done(result)
+        finally:
+            self._start()
+
+
+def as_kafka_error(error: Exception) -> KafkaError:
+    """What to answer with where a change could not be planned; a surprise is logged."""
+    if isinstance(error, KafkaError):
+        return error
+    log.exception("a change of the metadata could not be planned", error)
+    return KafkaError(UNKNOWN_SERVER_ERROR)
+
+
+def tell(done: Callable[[Any], Any], result: Any) -> None:
+    """One request's mishap is not the next one's."""
+    try:
+        done(result)
+    except Exception as error:
+        log.exception("a change of the metadata could not be answered", error)

@@ -1,0 +1,75 @@
+"""The callers of a machine's operations: requests that are being handled, with their API's way to refuse.
+
+A request that is handled in slices is answered many passes later. Its AskerInSlices then finds out whether all that the
+answer depends on was written, and lets the answer wait for what is not committed yet.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafkad import errors
+from pykafkad.errors import KafkaError
+from pykafkad.pure.effects import Caller
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.coordinator.runtime.shard import Shard
+
+    Refuse = Callable[[KafkaError], Any]
+
+
+class Asker(Caller):
+    """A request, and `refuse`, which makes the answer of a KafkaError."""
+
+    __slots__ = ("refuse",)
+
+    def __init__(self, context: Any, refuse: Refuse) -> None:
+        self.context = context
+        self.refuse = context.refuse = refuse
+
+    def rests_on(self, shard: Shard) -> None:
+        """The answer depends on what the shard has not committed yet."""
+        shard.promised.append(self)
+
+    def write_failed(self) -> None:
+        self.context.response = self.refuse(KafkaError(errors.NOT_COORDINATOR))
+
+    @property
+    def version(self) -> int:
+        version: int = self.context.version
+        return version
+
+    @property
+    def client_id(self) -> str:
+        client_id: str = self.context.client_id
+        return client_id
+
+    @property
+    def client_host(self) -> str:
+        from pykafkad.coordinator.runtime.hosts import java_text
+
+        return java_text(self.context.connection.peer[0])
+
+
+class AskerInSlices(Asker):
+    """A request whose operations are spread over several passes, and which is answered after them."""
+
+    __slots__ = ("_shards",)
+
+    def __init__(self, context: Any, refuse: Refuse) -> None:
+        super().__init__(context, refuse)
+        self._shards: dict[Shard, None] = {}
+
+    def rests_on(self, shard: Shard) -> None:
+        self._shards[shard] = None
+
+    def answer(self, response: Any) -> Any:
+        """The answer to give: the response, or a refusal if something that it depends on was not written."""
+        for shard in self._shards:
+            if not shard.is_active:
+                return self.refuse(KafkaError(errors.NOT_COORDINATOR))
+            if shard.is_uncommitted:
+                shard.promised.append(self)
+        return response

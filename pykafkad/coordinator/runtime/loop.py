@@ -1,0 +1,48 @@
+"""What coordinators use of the broker's loop: time, threads, slices, and their part in the end of a pass.
+
+    loop.append_pending()       before the storage's commit(): appends the records of the pass
+    loop.commit(hold)           after it: answers are sent, wait for the high watermark, or become errors
+
+Invariant: `uncommitted` holds every shard that has replayed records which are not yet below the high watermark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.clock import Clock
+    from pykafkad.coordinator.runtime.shard import Shard
+    from pykafkad.storage.log.log import Log
+
+    Hold = Callable[[Log, Any, Callable[[], None]], None]
+
+
+class CoordinatorLoop:
+    def __init__(
+        self,
+        clock: Clock,
+        call_later: Callable[..., Any],
+        call_soon: Callable[..., Any],
+        submit: Callable[..., None],
+        in_slices: Callable[..., None],
+        fail_held: Callable[[Log], None],
+    ) -> None:
+        self.clock = clock
+        self.call_later = call_later
+        self.call_soon = call_soon
+        self.submit = submit
+        self.in_slices = in_slices
+        self.fail_held = fail_held  # refuses the answers that wait for a partition's high watermark
+        self.uncommitted: list[Shard] = []
+
+    def append_pending(self) -> None:
+        for shard in self.uncommitted:
+            shard.writer.append_pending()
+
+    def commit(self, hold: Hold) -> None:
+        shards, self.uncommitted = self.uncommitted, []
+        for shard in shards:
+            shard.runtime.end_pass(shard, hold)

@@ -1,0 +1,70 @@
+"""The parts of the broker that handlers may use, and that a test must provide. The broker itself is server.Broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pykafkad.clock import Clock
+    from pykafkad.cluster.client_quotas import ClientQuotas
+    from pykafkad.cluster.config_changes import ConfigChanges
+    from pykafkad.cluster.controller import Controller
+    from pykafkad.cluster.image import Image
+    from pykafkad.cluster.replica import Replica
+    from pykafkad.cluster.replicas import Replicas
+    from pykafkad.config import BrokerConfig
+    from pykafkad.context import ConnectionState, Context
+    from pykafkad.coordinator.groups import GroupCoordinator
+    from pykafkad.promises import Promises
+    from pykafkad.pure.fetch_session import FetchSessions
+    from pykafkad.pure.telemetry import Telemetry
+    from pykafkad.quiet import Quiet
+    from pykafkad.slices import Slices
+    from pykafkad.storage.manager import LogManager
+    from pykafkad.waiting import Attempt
+
+
+class Answers(Protocol):
+    """Sends answers that were deferred."""
+
+    def give(self, context: Context, response: Any) -> None: ...
+
+
+class Broker(Protocol):
+    config: BrokerConfig
+    clock: Clock
+    node_id: int
+    image: Image
+    group_coordinator: GroupCoordinator
+    storage: LogManager
+    replicas: Replicas
+    fetch_sessions: FetchSessions
+    slices: Slices
+    quiet: Quiet
+    promises: Promises
+    pass_ms: int
+
+    @property
+    def controller(self) -> Controller: ...
+    @property
+    def cluster_id(self) -> str: ...
+    @property
+    def dispatcher(self) -> Answers: ...
+    @property
+    def config_changes(self) -> ConfigChanges: ...
+    @property
+    def client_quotas(self) -> ClientQuotas: ...
+    @property
+    def telemetry(self) -> Telemetry: ...
+    def read_pass_ms(self) -> int: ...
+    def state_of(self, connection: Any) -> ConnectionState: ...
+    def wait(
+        self,
+        connection: Any,
+        partitions: Iterable[Replica],
+        max_wait_ms: int,
+        attempt: Attempt,
+        moved: Iterable[Replica] = ...,
+    ) -> None: ...

@@ -1,0 +1,67 @@
+"""Requests with many elements, cut into pieces that are each handled without a pause.
+
+Most requests have few elements and are handled at once. A handler of a larger one is a generator (pykafkad/slices.py),
+which yields after each piece.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pykafkad.slices import chunks
+
+if TYPE_CHECKING:
+    from pykafkad.slices import Work
+
+FEW = 500  # elements
+PIECE = 32
+BUCKETS = 256  # to sort in
+
+Element = TypeVar("Element")
+
+
+def are_few(topics: Sequence[Any], partitions: str) -> bool:
+    """Whether there are few topics with few partitions; `field` is the name of the field with the partitions."""
+    return len(topics) <= FEW and sum([len(getattr(topic, partitions)) for topic in topics]) <= FEW
+
+
+def named_once(topics: Sequence[Any]) -> Work:
+    """The topics whose names occur once, and the names that occur more often, each in the order of the request."""
+    times: Counter[str] = Counter()
+    for some in chunks(topics):
+        times.update([topic.name for topic in some])
+        yield
+    once: list[Any] = []
+    for some in chunks(topics):
+        once += [topic for topic in some if times[topic.name] == 1]
+        yield
+    return once, [name for name, count in times.items() if count > 1]
+
+
+def in_order(texts: Sequence[str]) -> Work:
+    """Each text once, sorted: spread over buckets by some of them, each of which is sorted by itself."""
+    distinct: set[str] = set()
+    for some in chunks(texts):
+        distinct.update(some)
+        yield
+    every = list(distinct)
+    bounds = sorted(every[:: max(1, len(every) // BUCKETS)])
+    yield
+    buckets: list[list[str]] = [[] for _ in range(len(bounds) + 1)]
+    for some in chunks(every):
+        for text in some:
+            buckets[bisect(bounds, text)].append(text)
+        yield
+    ordered: list[str] = []
+    for bucket in buckets:
+        ordered += sorted(bucket)
+        yield
+    return ordered
+
+
+def pieces(elements: Sequence[Element], size: int = PIECE) -> Iterator[Sequence[Element]]:
+    """All elements in order, in pieces. An empty list gives one empty piece."""
+    return chunks(elements, size) if elements else iter((elements,))

@@ -1,0 +1,58 @@
+"""Answers as whoever asked reads them: of what type they are, and where their body begins."""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import Any
+
+from pykafkad import messages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+CORRELATION_ID = Struct(">i")
+API_VERSIONS = 18
+
+
+class WrongAnswer(ConnectionError):
+    """It answers another request than the one whose turn it is."""
+
+
+def response_type(request: Any) -> Any:
+    return getattr(messages, type(request).__name__.removesuffix("Request") + "Response")
+
+
+def read_answer(
+    response: Any, version: int, correlation_id: int, frame: Buffer, start: int = 0, end: int | None = None
+) -> Any:
+    """The answer in frame[start:end], which is to be one to that request."""
+    answer = memoryview(frame)[start:end]
+    (found,) = CORRELATION_ID.unpack_from(answer)
+    if found != correlation_id:
+        raise WrongAnswer(f"the answer to {found} came for request {correlation_id}")
+    body = CORRELATION_ID.size
+    if version >= response.flexible_since and response.api_key != API_VERSIONS:
+        body = _after_tags(answer, body)
+    return response.decode(answer, version, body)
+
+
+def _after_tags(frame: memoryview, position: int) -> int:
+    """Where the body starts: behind the tagged fields of the header, of which we know none."""
+
+    def varint() -> int:
+        nonlocal position
+        value = shift = 0
+        while True:
+            byte: int = frame[position]
+            position += 1
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            if byte < 0x80:
+                return value
+
+    for _ in range(varint()):
+        varint()
+        size = varint()
+        position += size
+    return position

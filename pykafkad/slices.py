@@ -1,0 +1,161 @@
+"""Work that takes long, done in slices, so that the loop can serve others in between.
+
+Such work is a generator that yields wherever the loop may do something else; what it returns is the result. A handler
+may be one: it returns its answer, and its connection waits in the meantime. A generator continues as long as a slice
+lasts (SLICE_US), so it may yield often: a yield costs a look at the clock.
+
+    def handle(broker, request, context):
+        answers = []
+        for topic in request.topics:
+            answers.append(answer_for(topic))
+            yield
+        return TheResponse(topics=answers)
+
+Between two slices everything may change: what was looked up before a yield is looked up again after it.
+
+Work whose connection closes is dropped at its next yield, since nobody waits for the result. Work that has begun to
+change something uses `yield GO_ON` instead, and is done to its end.
+
+Invariants: one slice in each pass of the loop, shared by all work in turn; work begins in the order in which it came.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from types import GeneratorType
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from pykafkad.clock import Clock
+
+SLICE_US = 2_000  # for how long the loop is held in one pass
+STEPS_AT_ONCE = 16  # steps of work that may be small
+ELEMENTS_AT_ONCE = 16  # cheap steps
+CHUNK = 256  # items of some 0.1 us each
+GO_ON = True  # yielded by work that must be done to its end, whether or not anybody waits for the result
+
+Work = Generator[Any, None, Any]
+Done = Callable[[Any], None]
+Wanted = Callable[[], bool]
+Run = Callable[[Work, Done], None]  # Slices.run, for modules that do not know the broker
+T = TypeVar("T")
+
+
+class Slices:
+    def __init__(self, soon: Callable[..., Any], clock: Clock) -> None:
+        self._soon = soon
+        self._clock = clock
+        self._waiting: deque[tuple[Work, Done, Wanted]] = deque()
+        self.last: Work | None = None  # the work advanced last, for messages about what held the loop
+
+    @property
+    def count(self) -> int:
+        """How many pieces of work are in progress."""
+        return len(self._waiting)
+
+    def run(self, work: Work, done: Done, wanted: Wanted = lambda: True) -> None:
+        """Do the work, beginning now; `done` is called with the result, or with the exception that ended it. If one
+        slice is enough, it is called before this returns. Work that is no longer `wanted` is dropped, with None as its
+        result."""
+        if self._waiting or not self._advance(work, done, wanted, self._clock.monotonic_us() + SLICE_US):
+            self._waiting.append((work, done, wanted))
+            if len(self._waiting) == 1:
+                self._soon(self._turn)
+
+    def _turn(self) -> None:
+        """One slice, for as much of the waiting work as fits into it."""
+        end_us = self._clock.monotonic_us() + SLICE_US
+        try:
+            for _ in range(len(self._waiting)):
+                self._advance_first(end_us)
+                if self._clock.monotonic_us() >= end_us:
+                    break
+        finally:
+            if self._waiting:
+                self._soon(self._turn)
+
+    def _advance_first(self, end_us: int) -> None:
+        first = self._waiting[0]
+        ended = True  # also if `done` raises
+        try:
+            ended = self._advance(*first, end_us)
+        finally:
+            self._waiting.popleft()
+            if not ended:
+                self._waiting.append(first)
+
+    def _advance(self, work: Work, done: Done, wanted: Wanted, end_us: int) -> bool:
+        """Advance the work until the slice is over; whether it is done."""
+        self.last = work
+        try:
+            while True:
+                must_go_on = next(work)
+                if not must_go_on and not wanted():
+                    work.close()
+                    result = None
+                    break
+                if self._clock.monotonic_us() >= end_us:
+                    return False
+        except StopIteration as end:
+            result = end.value
+        except Exception as error:
+            result = error
+        try:
+            done(result)
+        finally:
+            result = None  # else the error and this frame would keep each other alive, and the work
+        return True
+
+
+def is_work(result: object) -> bool:
+    """Whether a handler or an operation returned work rather than a result."""
+    return type(result) is GeneratorType
+
+
+def finish(work: Work) -> Any:
+    """Do all of it now, where there is no loop."""
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return end.value
+
+
+def begun(work: Work, steps: int = STEPS_AT_ONCE) -> Any:
+    """The result of a handler's work, if a few steps complete it, since most requests are small and need no slices.
+    Otherwise the work itself, of which these steps are done."""
+    try:
+        for _ in range(steps):
+            next(work)
+    except StopIteration as end:
+        return end.value
+    return work
+
+
+def each(elements: Iterable[T], at_once: int = ELEMENTS_AT_ONCE) -> Iterator[tuple[bool, T]]:
+    """Each element, with whether the work should yield before it."""
+    for place, element in enumerate(elements, 1):
+        yield place % at_once == 0, element
+
+
+def run_at_once(work: Work, done: Done) -> None:
+    """`Slices.run` where there is no loop."""
+    try:
+        result = finish(work)
+    except Exception as error:
+        result = error
+    done(result)
+
+
+def chunks(items: Sequence[T], size: int = CHUNK) -> Iterator[Sequence[T]]:
+    """The items in chunks, for work on them that is too little to yield after each one."""
+    for start in range(0, len(items), size):
+        yield items[start : start + size]
+
+
+def let_go(items: list[Any], at_once: int = CHUNK) -> Work:
+    """Empties a list that nobody needs any more: to free very many objects at once would hold the loop."""
+    while items:
+        del items[-at_once:]
+        yield

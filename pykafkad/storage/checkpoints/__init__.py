@@ -1,0 +1,1 @@
+"""The files in which a log directory says how far its logs are."""

@@ -1,0 +1,1 @@
+"""Partitions on their way to another log directory."""

@@ -1,0 +1,1 @@
+"""Serving copied directories without changing them."""

@@ -1,0 +1,1 @@
+"""Bringing logs up at a start, and looking for damage later."""

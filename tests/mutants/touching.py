@@ -1,0 +1,79 @@
+"""Which unit tests run which functions, determined by running them all once: a plugin of pytest.
+
+    python -m pytest -p tests.mutants.touching --touched FILE tests/unit
+
+For each test that passes, the functions of pykafkad that were called while it ran, its fixtures included, are written
+to FILE. Calls of a fixture with a wider scope are counted for the first test that used it, so the module as a whole is
+recorded too: if no test calls a function, those that call any of its module are tried.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PACKAGE = f"{ROOT}/pykafkad/"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--touched", help="where to write which tests run which functions")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--touched"):
+        config.pluginmanager.register(Touching(Path(config.getoption("--touched"))))
+
+
+class Touching:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.called: set[CodeType] = set()
+        self.tests: dict[str, list[str]] = {}  # function -> tests
+        self.failed: set[str] = set()
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
+        self.called.clear()
+        threading.settrace(self._note)
+        sys.settrace(self._note)
+        try:
+            result = yield
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)
+        for code in list(self.called):
+            if code.co_filename.startswith(PACKAGE):
+                name = f"{code.co_filename.removeprefix(f'{ROOT}/')} {function_of(code.co_qualname)}"
+                tests = self.tests.setdefault(name, [])
+                if not tests or tests[-1] != item.nodeid:
+                    tests.append(item.nodeid)
+        return result
+
+    def _note(self, frame: FrameType, event: str, argument: Any) -> None:
+        """Called for each call of a function; its lines are not traced."""
+        self.called.add(frame.f_code)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if not report.passed:
+            self.failed.add(report.nodeid)
+
+    def pytest_sessionfinish(self) -> None:
+        for name, tests in self.tests.items():
+            self.tests[name] = [test for test in tests if test not in self.failed]
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path.write_text(json.dumps(self.tests))
+
+
+def function_of(qualified: str) -> str:
+    """The name as in mutating.py: nested functions one after the other, comprehensions and lambdas as parts of their
+    function."""
+    parts = [part for part in qualified.split(".") if not part.startswith("<")]
+    return ".".join(parts)

@@ -1,0 +1,146 @@
+"""A well-behaved client beside the storm: a process of its own that sends one request after the other and measures.
+
+`python -m tests.storm.neighbour HOST PORT PID` sends ApiVersions, Produce, Fetch and Metadata for its own topic again
+and again. A line on its standard input makes it print its measurements since the last one, as JSON. Besides the time of
+an answer it measures how long the broker's own thread ran in that time (PID's scheduling statistics): on a machine with
+other work only that distinguishes a broker that was held up from one that did not get a processor.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from pykafkad.hot import records
+from pykafkad.messages import ApiVersionsRequest, FetchRequest, MetadataRequest, ProduceRequest
+from pykafkad.testing import Client
+from tests.storm.names import NEIGHBOUR
+
+PAUSE_SECONDS = 0.002
+REPORT_SECONDS = 90.0
+
+
+@dataclass
+class Report:
+    """Since the last report: the number of answers and their times in ms; what went wrong."""
+
+    count: int
+    took: list[float]  # of each answer, sorted
+    ran: list[float]  # the broker's thread in that time
+    faults: list[str]
+
+    @property
+    def worst(self) -> float:
+        return self.ran[-1] if self.ran else 0.0
+
+
+def percentile(values: list[float], share: float = 0.99) -> float:
+    """Of sorted values."""
+    return values[min(len(values) - 1, int(len(values) * share))] if values else 0.0
+
+
+class Neighbour:
+    """The neighbour's process, from the outside."""
+
+    def __init__(self, host: str, port: int, pid: int) -> None:
+        command = [sys.executable, "-m", "tests.storm.neighbour", host, str(port), str(pid)]
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def report(self) -> Report:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        try:
+            self._process.stdin.write("\n")
+            self._process.stdin.flush()
+        except OSError:
+            return Report(0, [], [], ["the neighbour has ended"])
+        if not select.select([self._process.stdout], [], [], REPORT_SECONDS)[0]:
+            return Report(0, [], [], [f"the neighbour has had no answer for {REPORT_SECONDS:.0f} s"])
+        line = self._process.stdout.readline()
+        return Report(**json.loads(line)) if line else Report(0, [], [], ["the neighbour has ended"])
+
+    def close(self) -> None:
+        self._process.kill()
+        self._process.communicate()
+
+
+class Asking:
+    """The neighbour's process, from the inside."""
+
+    def __init__(self, host: str, port: int, pid: int) -> None:
+        self.address = host, port
+        self.ran_path = f"/proc/{pid}/task/{pid}/schedstat"
+        self.batch = records.build([(b"k", b"v" * 100, [], 1_795_000_000_000)])
+        self.took: list[float] = []
+        self.ran: list[float] = []
+        self.faults: list[str] = []
+        self.offset = 0
+        self.client: Client | None = None
+
+    def run(self) -> None:
+        while True:
+            self.round()
+            if select.select([sys.stdin], [], [], PAUSE_SECONDS)[0]:
+                if not sys.stdin.readline():
+                    return
+                self.say()
+
+    def say(self) -> None:
+        found = {
+            "count": len(self.took),
+            "took": sorted(self.took),
+            "ran": sorted(self.ran),
+            "faults": self.faults,
+        }
+        print(json.dumps(found), flush=True)
+        self.took, self.ran, self.faults = [], [], []
+
+    def round(self) -> None:
+        try:
+            if self.client is None:
+                self.client = Client(*self.address, client_id="neighbour")
+            self.ask(ApiVersionsRequest(client_software_name="neighbour", client_software_version="1"), 3)
+            produced = self.ask(self.produce(), 9)
+            self.offset = max(produced.responses[0].partition_responses[0].base_offset, 0)
+            self.ask(self.fetch(), 11)
+            self.ask(MetadataRequest(topics=[MetadataRequest.MetadataRequestTopic(name=NEIGHBOUR)]), 9)
+        except (OSError, ValueError) as problem:
+            self.faults.append(f"{type(problem).__name__}: {problem}")
+            if self.client is not None:
+                self.client.close()
+                self.client = None
+            time.sleep(0.05)
+
+    def ask(self, request: Any, version: int) -> Any:
+        assert self.client is not None
+        ran, began = self.ran_ms(), time.monotonic()
+        answer = self.client.call(request, version)
+        self.took.append(round((time.monotonic() - began) * 1000, 3))
+        self.ran.append(round(min(self.ran_ms() - ran, self.took[-1]), 3))
+        return answer
+
+    def ran_ms(self) -> float:
+        try:
+            with open(self.ran_path, "rb", buffering=0) as file:
+                return int(file.read().split()[0]) / 1e6
+        except OSError:
+            return 0.0
+
+    def produce(self) -> Any:
+        topic = ProduceRequest.TopicProduceData(
+            name=NEIGHBOUR, partition_data=[ProduceRequest.PartitionProduceData(index=0, records=self.batch)]
+        )
+        return ProduceRequest(acks=1, timeout_ms=1000, topic_data=[topic])
+
+    def fetch(self) -> Any:
+        row = FetchRequest.FetchPartition(partition=0, fetch_offset=self.offset, partition_max_bytes=10_000)
+        topic = FetchRequest.FetchTopic(topic=NEIGHBOUR, partitions=[row])
+        return FetchRequest(max_wait_ms=0, min_bytes=0, max_bytes=10_000, topics=[topic])
+
+
+if __name__ == "__main__":
+    Asking(sys.argv[1], int(sys.argv[2]), int(sys.argv[3])).run()

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import io
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pykafkad import holds, messages
+from pykafkad.clock import Clock
+from pykafkad.hot import wire
+from pykafkad.hot.reactor import Reactor
+from pykafkad.net import plain_loop
+from pykafkad.slices import Slices
+
+
+class FakeConnection:
+    peer = ("127.0.0.1", 4711)
+
+
+def frame_head() -> bytes:
+    request = messages.DeleteTopicsRequest(topic_names=["a"], timeout_ms=1)
+    return bytes(wire.request(request, 3, 7, "the client"))[4:]  # type: ignore[arg-type]
+
+
+def test_a_line_names_the_request(said: io.StringIO) -> None:
+    holds.on_hold("on_frame", 123_456, (FakeConnection(), frame_head(), 720_113))
+    line = "DeleteTopics v3 from 127.0.0.1:4711 (client 'the client', 720113 bytes) held the loop for 123 ms of CPU"
+    assert line in said.getvalue()
+
+
+def test_short_holds_are_only_counted(said: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("PYKAFKAD_HOLD_MS", raising=False)
+    holds.on_hold("timer", 99_000, (frame_head, ()))
+    assert not said.getvalue()
+    monkeypatch.setenv("PYKAFKAD_HOLD_MS", "50")
+    holds.on_hold("timer", 99_000, (frame_head, ()))
+    assert "timer frame_head of test_holds.py held the loop for 99 ms of CPU" in said.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the holds of these tests out of those of the whole run."""
+    monkeypatch.delenv("PYKAFKAD_HOLD_LOG", raising=False)
+
+
+def test_a_run_of_tests_has_a_file_of_the_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYKAFKAD_HOLD_LOG", str(tmp_path / "holds"))
+    for _ in range(2):
+        holds.on_hold("timer", 200_000, (frame_head, ()))
+    assert (
+        tmp_path / "holds"
+    ).read_text() == "timer frame_head of test_holds.py held the loop for 200 ms of CPU\n" * 2
+
+
+@pytest.mark.parametrize("head", [b"", b"\0", b"\x7f\xff\0\1\0\0\0\0\0\5ab", frame_head()[:11]])
+def test_any_first_bytes_have_a_line(said: io.StringIO, head: bytes) -> None:
+    holds.on_hold("on_frame", 1_000_000, (FakeConnection(), head, len(head)))
+    assert "held the loop for 1000 ms" in said.getvalue()
+
+
+def test_work_in_slices_is_named_by_itself() -> None:
+    slices = Slices(lambda turn: None, Clock())
+
+    def a_long_story() -> Any:
+        yield
+
+    slices.run(a_long_story(), lambda result: None)
+    assert "a_long_story of test_holds.py" in holds.named("call_soon", (slices._turn, ()))
+    assert "a_long_story of test_holds.py" in holds.named("call_soon", (partial(a_long_story), ()))
+
+
+def test_a_callback_names_the_request_it_is_for_wherever_that_stands_in_it() -> None:
+    reader = wire.RequestReader(lambda key: wire.Route(messages.DeleteTopicsRequest, (1, 6), None))
+    head = frame_head()
+    exchange, _ = reader.read(None, head, 0, len(head))
+    told = ", for DeleteTopics v3 (client 'the client'),"
+    for parts in ((exchange,), (1, exchange), (partial(print, exchange),), (partial(print, 1), exchange)):
+        assert holds.for_whom(parts) == told
+    assert holds.for_whom((partial(print, 1), 2)) == ""
+
+
+@pytest.mark.parametrize("make", [Reactor, plain_loop.Reactor])
+def test_the_loop_tells_of_callbacks_by_their_cpu_time(make: Any) -> None:
+    told: list[tuple[str, int, Any]] = []
+    reactor = make(lambda *_: None, on_hold=lambda *arguments: told.append(arguments))
+
+    def busy() -> None:
+        end = time.thread_time() + 0.03
+        while time.thread_time() < end:
+            pass
+
+    reactor.call_soon(time.sleep, 0.03)  # holds the loop without using CPU, as on a busy machine
+    reactor.run_pass(0)
+    assert reactor.holds.count == 0
+    reactor.call_soon(busy)
+    reactor.run_pass(0)
+    assert [(where, detail) for where, _, detail in told] == [("call_soon", (busy, ()))]
+    assert reactor.holds.count == 1 and 30_000 <= told[0][1] == reactor.holds.longest_us
+    reactor.close()
+
+
+def test_what_a_thread_gave_back_is_named_by_its_request() -> None:
+    reader = wire.RequestReader({20: wire.Route(messages.DeleteTopicsRequest, (0, 6), None)}.get)
+    head = frame_head()
+    context, _ = reader.read(None, head, 0, len(head))
+    named = holds.named("post", (frame_head, (partial(frame_head, context), None)))  # type: ignore[call-arg]
+    assert named == "post frame_head of test_holds.py, for DeleteTopics v3 (client 'the client'),"

@@ -1,0 +1,86 @@
+"""The mutants' own machinery: what is changed, that a known mutant is killed, and that a harmless change lives."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.mutants.__main__ import EQUIVALENT, equivalents, row_of
+from tests.mutants.mutating import mutants
+from tests.mutants.trying import KILLED, NOT_RUN, ROOT, SURVIVED, Trial, covering
+
+SOURCE = '''"""Text."""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import os
+
+LIMIT = 5
+
+def first(numbers, most=3, *, loud=False):
+    """Text that stays."""
+    if numbers and len(numbers) < most:  # this too
+        numbers.sort()
+        self.count += 1
+        return f"é {numbers[0]}", numbers[0]
+    raise ValueError("none")
+'''
+
+
+def changes() -> list[str]:
+    return [f"{each.kind}: {each.before} -> {each.after}" for each in mutants("a.py", SOURCE)]
+
+
+def test_each_kind_of_change_is_found() -> None:
+    assert changes() == [
+        "constant: 5 -> (6)",
+        "default: 3 -> (4)",
+        "default: False -> (True)",
+        "condition: numbers and len(numbers) < most -> (not (numbers and len(numbers) < most))",
+        "boolean: numbers and len(numbers) < most -> (numbers or len(numbers) < most)",
+        "compare: len(numbers) < most -> (len(numbers) <= most)",
+        "statement: numbers.sort() -> pass",
+        "arithmetic: self.count += 1 -> self.count -= 1",
+        "statement: self.count += 1 -> pass",
+        "constant: 1 -> (2)",
+        'result: return f"é {numbers[0]}", numbers[0] -> return None',
+        "constant: 0 -> (1)",
+        'statement: raise ValueError("none") -> pass',
+    ]
+
+
+def test_a_mutant_is_the_module_with_one_change() -> None:
+    for mutant in mutants("a.py", SOURCE):
+        ast.parse(mutant.source)
+        assert mutant.source != SOURCE and mutant.source.count("# this too") == 1
+    assert len({mutant.id for mutant in mutants("a.py", SOURCE)}) == len(changes())
+
+
+def test_a_known_mutant_is_killed_a_harmless_one_lives_and_the_tree_stays_as_it_is() -> None:
+    path = "pykafkad/uuids.py"
+    source = (ROOT / path).read_text()
+    tests = ["tests/unit/test_uuids.py"]
+    some = next(each for each in mutants(path, source) if each.kind == "result")
+    with Trial() as trial:
+        assert trial.run(some, tests) == KILLED
+        assert trial.run(some._replace(source=source + "\n# a comment\n"), tests) == SURVIVED
+        assert trial.run(some._replace(source="syntax error"), tests) == KILLED
+        assert trial.run(some, []) == NOT_RUN
+        assert (trial.home / path).read_text() == source
+    assert (ROOT / path).read_text() == source
+    assert not trial.home.exists()
+
+
+def test_the_tests_of_a_function_are_tried_or_else_those_of_its_module() -> None:
+    made = {each.function: each for each in mutants("a.py", SOURCE)}
+    tests = {"a.py first": ["one"], "a.py second": ["one", "two"], "ab.py first": ["three"]}
+    assert covering(made["first"], tests) == ["one"]
+    assert covering(made[""], tests) == ["one", "two"]
+
+
+@pytest.mark.parametrize("row", sorted(equivalents()))
+def test_what_is_judged_equivalent_is_there_still(row: str) -> None:
+    path = row.partition(" ")[0]
+    assert row in {row_of(each) for each in mutants(path, (ROOT / path).read_text())}, (
+        f"take it off {EQUIVALENT}"
+    )

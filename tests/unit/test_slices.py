@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+import pytest
+
+from pykafkad.clock import ManualClock
+from pykafkad.slices import GO_ON, SLICE_US, Slices, finish
+
+STEP_MS = 1
+
+
+class Loop:
+    """A call_soon, and a clock by which each step of the work takes a millisecond."""
+
+    def __init__(self) -> None:
+        self.clock = ManualClock()
+        self.soon: deque[Any] = deque()
+        self.slices = Slices(self.soon.append, self.clock)
+        self.steps: list[str] = []
+
+    def work(self, name: str, steps: int, end: Any = None, mark: Any = None) -> Any:
+        for _ in range(steps):
+            self.clock.advance(STEP_MS)
+            self.steps.append(name)
+            yield mark
+        if isinstance(end, Exception):
+            raise end
+        return end
+
+    def turn(self) -> int:
+        """Run a pass of the loop; returns how many steps it took."""
+        before = len(self.steps)
+        for _ in range(len(self.soon)):
+            self.soon.popleft()()
+        return len(self.steps) - before
+
+
+def test_work_of_one_slice_is_done_at_once() -> None:
+    loop, results = Loop(), list[Any]()
+    loop.slices.run(loop.work("a", 1, "result"), results.append)
+    assert results == ["result"]
+    assert not loop.soon and not loop.slices.count
+
+
+def test_longer_work_holds_the_loop_for_one_slice_a_pass() -> None:
+    loop, results = Loop(), list[Any]()
+    loop.slices.run(loop.work("a", 9, "result"), results.append)
+    assert len(loop.steps) == SLICE_US // 1000 // STEP_MS
+    assert [loop.turn() for _ in range(4)] == [2, 2, 2, 1]
+    assert results == ["result"] and not loop.soon and not loop.slices.count
+
+
+def test_work_takes_turns_and_shares_the_slice() -> None:
+    loop, results = Loop(), list[Any]()
+    for name in "abc":
+        loop.slices.run(loop.work(name, 4, name), results.append)
+    assert "".join(loop.steps) == "aa"
+    while loop.soon:
+        assert loop.turn() <= 2
+    assert "".join(loop.steps) == "aa" + "aa" + "bb" + "cc" + "bb" + "cc"
+    assert results == ["a", "b", "c"]
+
+
+def test_what_ends_the_work_is_its_result() -> None:
+    loop, results, trouble = Loop(), list[Any](), ValueError("no")
+    loop.slices.run(loop.work("a", 5, trouble), results.append)
+    while loop.soon:
+        loop.turn()
+    assert results == [trouble]
+
+
+def test_work_that_nobody_waits_for_is_given_up_unless_it_must_go_on() -> None:
+    loop, results = Loop(), list[Any]()
+    loop.slices.run(loop.work("a", 9), results.append, lambda: False)
+    loop.slices.run(loop.work("b", 9, "b", mark=GO_ON), results.append, lambda: False)
+    while loop.soon:
+        loop.turn()
+    assert loop.steps.count("a") == 1 and loop.steps.count("b") == 9
+    assert results == [None, "b"]
+
+
+def test_a_callback_that_fails_leaves_the_others_alone() -> None:
+    loop, results = Loop(), list[Any]()
+
+    def fail(result: Any) -> None:
+        raise RuntimeError(result)
+
+    loop.slices.run(loop.work("a", 3, "a"), fail)
+    loop.slices.run(loop.work("b", 3, "b"), results.append)
+    with pytest.raises(RuntimeError, match="a"):
+        loop.turn()
+    while loop.soon:
+        loop.turn()
+    assert results == ["b"] and not loop.slices.count
+
+
+def test_work_begun_by_the_end_of_other_work_takes_its_turn() -> None:
+    loop, results = Loop(), list[Any]()
+    loop.slices.run(loop.work("a", 3), lambda result: loop.slices.run(loop.work("b", 3, "b"), results.append))
+    while loop.soon:
+        loop.turn()
+    assert results == ["b"] and "".join(loop.steps) == "aaabbb"
+
+
+def test_finish_does_it_all() -> None:
+    assert finish(Loop().work("a", 100, "result")) == "result"
