@@ -47,6 +47,7 @@ cdef int64_t weight(answer) except -1:
 
 cdef enum:
     LIGHT_PRODUCE_BYTES = 1024  # what answers a Produce that is no longer weighs little, and need not be weighed
+    TURN_US = 200  # how long a connection's requests are done in one pass, before others have their turn
 
 
 cdef class Connection:
@@ -62,6 +63,7 @@ cdef class Connection:
     cdef Py_ssize_t held_at, held_end
     cdef int parked, delayed     # tickets without an answer, by what they wait for; muting parks, too
     cdef int64_t produced_in     # the pass of the last Produce; what it appended is there when the pass has ended
+    cdef int64_t turn_in, turn_began_us  # the pass of its last turn
     cdef int64_t counted_bytes   # of what is queued, as reactor.answer_bytes knows it
     cdef bint dirty, is_throttled, finishing, resuming, accepted
     cdef bint receives_ready     # the reactor has it among those whose transport holds bytes
@@ -209,9 +211,17 @@ cdef class Connection:
         if self.parked or self.is_full():
             return False
         if not is_produce:
-            return not self.delayed and self.produced_in != self.reactor.passes
+            return not self.delayed and self.produced_in != self.reactor.passes and self.has_turn()
         self.produced_in = self.reactor.passes
         return True
+
+    cdef inline bint has_turn(self) noexcept:
+        """Whoever sends many requests at once does not have others wait until all of them are done."""
+        cdef Reactor reactor = self.reactor
+        if self.turn_in != reactor.passes:
+            self.turn_in = reactor.passes
+            self.turn_began_us = reactor.holds.mark_us
+        return reactor.holds.mark_us - self.turn_began_us < TURN_US
 
     cdef int take_frame(self, Protocol protocol, Buffer buffer, Py_ssize_t start, Py_ssize_t end,
                         bint is_produce) except -1:

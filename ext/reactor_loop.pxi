@@ -206,11 +206,11 @@ cdef class Reactor:
             self.run_control()
         self.run_timers()
         self.run_soon()
-        self.resume_held()
         for i in range(count):
             io = <peer*>self.events[i].data.ptr
             if io != NULL and io.fd >= 0:
                 (<Connection>io.owner).event(self.events[i].events, &self.receipts[i])
+        self.resume_held()
         if self.some_ready:
             self.receive_ready()
         self.end_pass()

@@ -22,6 +22,7 @@ ALL_ANSWERS_BYTES_MAX = 256 * 1024 * 1024
 RECEIVE_CHUNK_BYTES = 64 * 1024
 GATHER_BYTES = 64 * 1024
 GATHER_PARTS = 64
+TURN_US = 200  # how long a connection's requests are done in one pass, before others have their turn
 _GONE = {errno.ECONNRESET, errno.EPIPE}
 _IN, _OUT = selectors.EVENT_READ, selectors.EVENT_WRITE
 
@@ -57,6 +58,8 @@ class Connection:
         self._parked: set[Any] = set()
         self._delayed: set[Ticket] = set()  # it is done, and more of Produce may be done before its answer
         self._produced_in = -1  # the pass of the last Produce
+        self._turn_in = -1  # that of its last turn
+        self._turn_began_us = 0
         self._counted_bytes = 0
         self._reason: str | None = None
         self.frame_began_ms = 0
@@ -175,7 +178,13 @@ class Connection:
             return False
         if frame.appends:
             return True
-        return not self._delayed and self._produced_in != self.reactor.passes
+        return not self._delayed and self._produced_in != self.reactor.passes and self._has_turn()
+
+    def _has_turn(self) -> bool:
+        """Whoever sends many requests at once does not have others wait until all of them are done."""
+        if self._turn_in != self.reactor.passes:
+            self._turn_in, self._turn_began_us = self.reactor.passes, self.reactor.holds.mark_us
+        return self.reactor.holds.mark_us - self._turn_began_us < TURN_US
 
     def _take_frame(self, buffer: bytearray, start: int, end: int) -> None:
         self.reactor.frames += 1

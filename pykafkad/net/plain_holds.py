@@ -14,14 +14,14 @@ class Holds:
     def __init__(self, on_hold: Callable[[str, int, Any], object] | None) -> None:
         self.on_hold = on_hold
         self.count = self.longest_us = 0
-        self._mark_us = 0
+        self.mark_us = 0  # when the last callback had ended
 
     def begin(self) -> None:
-        self._mark_us = time.thread_time_ns() // 1000
+        self.mark_us = time.thread_time_ns() // 1000
 
     def end(self, where: str, detail: Any) -> None:
         now_us = time.thread_time_ns() // 1000
-        held_us, self._mark_us = now_us - self._mark_us, now_us
+        held_us, self.mark_us = now_us - self.mark_us, now_us
         if held_us >= HOLD_COUNTED_US:
             self.count += 1
             self.longest_us = max(self.longest_us, held_us)

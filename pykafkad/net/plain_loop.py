@@ -219,13 +219,13 @@ class Reactor:
         soon, self._soon = self._soon, []
         for callback, arguments in soon:
             self._call("call_soon", callback, *arguments)
+        for key, mask in events:
+            if isinstance(key.data, Connection) and not key.data.closed:
+                key.data._event(mask)
         resuming, self._resuming = self._resuming, set()
         for connection in resuming:
             connection._take_frames()
             connection._mark()
-        for key, mask in events:
-            if isinstance(key.data, Connection) and not key.data.closed:
-                key.data._event(mask)
         ready, self._ready = self._ready, {}
         for connection in ready:
             if not connection.closed and connection._reads and not connection._holding:

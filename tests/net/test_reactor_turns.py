@@ -1,0 +1,59 @@
+"""Connections have their turns: whoever sends much at once does not have the others wait until all of it is done."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+from tests.reactor_kit import LOOP_NAMES, LOOPS, Loop, body_of, frame
+
+LONG_S = 0.001  # what a request takes: longer than a turn
+TRIES = 100
+
+
+def busy() -> None:
+    began = time.thread_time()
+    while time.thread_time() - began < LONG_S:
+        pass
+
+
+@pytest.mark.parametrize("module", LOOPS, ids=LOOP_NAMES)
+def test_a_connection_with_many_requests_has_one_turn_a_pass(module: Any) -> None:
+    done: list[bytes] = []
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> bytes:
+        busy()
+        done.append(body_of(buffer, start, end))
+        return frame(done[-1])
+
+    loop = Loop(module, on_frame)
+    (many, _), (few, _) = loop.peer(), loop.peer()
+    many.send(*(b"many %d" % number for number in range(20)))
+    few.send(b"few")
+    assert few.bodies(1) == [b"few"]
+    assert len(done) <= 3, "those who sent one request wait for those who sent many"
+    assert many.bodies(20) == [b"many %d" % number for number in range(20)], "a turn loses something"
+    loop.close()
+
+
+@pytest.mark.parametrize("module", LOOPS, ids=LOOP_NAMES)
+def test_what_takes_little_is_done_in_one_pass(module: Any) -> None:
+    passes: set[int] = set()
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> bytes:
+        passes.add(connection.reactor.passes)
+        return frame(body_of(buffer, start, end))
+
+    loop = Loop(module, on_frame)
+    peer, _ = loop.peer()
+    for _ in range(TRIES):  # the machine may be busy with something else in some of them
+        passes.clear()
+        peer.send(b"a", b"b", b"c")
+        assert len(peer.bodies(3)) == 3
+        if len(passes) == 1:
+            break
+    else:
+        pytest.fail("a turn never lasts for three small requests")
+    loop.close()
