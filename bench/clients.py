@@ -3,7 +3,7 @@ measurement.
 
     python -m bench.clients WORK PORT TOPIC COUNT SIZE BROKER_PID
 
-WORK: produce, consume, sequential, subscribe-classic, subscribe-consumer. Prints one JSON line. The broker's CPU
+WORK: produce, consume, sequential, subscribe-classic, subscribe-consumer, suite. Prints one JSON line. The broker's CPU
 seconds are read around the work alone, without the client's start.
 """
 
@@ -17,12 +17,14 @@ import uuid
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.sides import cpu_seconds
 
 IDLE_SECONDS = 30
 DRAIN_SECONDS = 120
 CHUNK = 10_000
+TEST_RECORDS = 10
 
 
 def producer(port: int, **more: Any) -> Producer:
@@ -134,13 +136,41 @@ def _first_record(protocol: str, port: int, topic: str) -> float:
     return seconds
 
 
+def suite(port: int, topic: str, count: int, size: int, pid: int) -> dict[str, float]:
+    """Tests, one after the other; the topic's name is where theirs begin."""
+    began = time.perf_counter()
+    for number in range(count):
+        _test(f"127.0.0.1:{port}", f"{topic}-{number}")
+    return {"seconds": time.perf_counter() - began}
+
+
+def _test(servers: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": servers})
+    admin.create_topics([NewTopic(topic, 1, 1)])[topic].result()
+    sender = Producer({"bootstrap.servers": servers})
+    sent = {b"value %d" % number for number in range(TEST_RECORDS)}
+    for value in sorted(sent):
+        sender.produce(topic, value)
+    if sender.flush(IDLE_SECONDS):
+        raise RuntimeError(f"records are not acknowledged in {IDLE_SECONDS} s")
+    receiver = Consumer({"bootstrap.servers": servers, "group.id": topic, "auto.offset.reset": "earliest"})
+    receiver.subscribe([topic])
+    seen: set[bytes | None] = set()
+    deadline = time.monotonic() + IDLE_SECONDS
+    while len(seen) < TEST_RECORDS and time.monotonic() < deadline:
+        seen |= {message.value() for message in receiver.consume(TEST_RECORDS - len(seen), timeout=1)}
+    receiver.close()
+    if seen != sent:
+        raise RuntimeError(f"{len(seen)} records instead of {TEST_RECORDS}: {sorted(map(str, seen))}")
+
+
 def main(arguments: list[str]) -> None:
     port, topic, count, size, pid = arguments[1:]
     kind, _, protocol = arguments[0].partition("-")
     if kind == "subscribe":
         print(json.dumps(subscribe(protocol, int(port), topic, int(count))))
         return
-    work = {"produce": produce, "consume": consume, "sequential": sequential}[kind]
+    work = {"produce": produce, "consume": consume, "sequential": sequential, "suite": suite}[kind]
     print(json.dumps(work(int(port), topic, int(count), int(size), int(pid))))
 
 

@@ -60,15 +60,16 @@ class Sizes(NamedTuple):
     far_bytes: int  # of a log that is read at random offsets, and of a small one
     near_bytes: int
     dirty_bytes: int
+    tests: int  # of a suite
 
 
 FULL = Sizes(
     *(1_000_000, 100_000, 3000, 3.0, 1.0, 30, 500, 5000, 10, 100, 200, 1000, 10_000),
-    *(1_000, 2 << 30, 4 << 30, 40 << 20, 1 << 30),
+    *(1_000, 2 << 30, 4 << 30, 40 << 20, 1 << 30, 100),
 )
 QUICK = Sizes(
     *(50_000, 5_000, 200, 0.4, 0.2, 5, 100, 500, 2, 5, 20, 50, 200),
-    *(30, 16 << 20, 16 << 20, 4 << 20, 8 << 20),
+    *(30, 16 << 20, 16 << 20, 4 << 20, 8 << 20, 1),
 )
 
 

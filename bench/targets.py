@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bench import cleaning, groups, measures, partitions, starts
+from bench import cleaning, groups, measures, partitions, starts, suites
 from bench.measures import Measure
 
 Reduce = Callable[[Sequence[float]], float]
@@ -80,6 +80,8 @@ WORKS = [
     Work("crash", starts.after_a_crash, 1),
     Work("random", starts.far_fetches, 1),
     Work("cleaning", cleaning.cleaning, 2),
+    Work("suite", suites.suite, 1),
+    Work("undelayed", suites.suite_without_delay, 1),
     Work("loaded", measures.loaded_memory, 1),
 ]
 
@@ -157,6 +159,10 @@ ROWS = [
     Row("  group.protocol=consumer", "ms", "subscribe", "consumer_ms", MIDDLE, 1, at_most(0.7)),
     Row("subscribe to first record, raw socket", "ms", "join", "classic_ms", MIDDLE, 1, at_most(0.7)),
     Row("  group.protocol=consumer", "ms", "join", "consumer_ms", MIDDLE, 1, at_most(0.7)),
+    Row("tests with a topic and a group each", "s", "suite", "seconds", LOW, 1, at_most(0.3)),
+    Row("  a broker started for each", "s", "suite", "each_seconds", LOW),
+    Row("  on one pykafkad, to a Kafka for each", "s", "suite", "least_seconds", LOW, 1, at_most(0.02)),
+    Row("  no initial rebalance delay on either side", "s", "undelayed", "seconds", LOW),
     Row("members of one group joining and settling", "s", "settle", "classic_seconds", MIDDLE, 1, at_most(1)),
     Row("  broker CPU", "s", "settle", "classic_cpu", LOW),
     Row("  group.protocol=consumer", "s", "settle", "consumer_seconds", MIDDLE, 1, at_most(1)),
