@@ -250,10 +250,10 @@ def load_config(options: Options, temporary: str | None) -> tuple[BrokerConfig, 
     from pykafkad.config import BrokerConfig, properties_from_environment
 
     try:
-        file = properties.load(options.file) if options.file is not None else {}
+        file = properties.load(options.file) if options.file is not None else None
     except OSError as problem:
         raise UsageError(f"cannot read {options.file}: {problem.strerror}") from problem
-    below = {**file, **properties_from_environment(os.environ)}
+    below = {**(file or {}), **properties_from_environment(os.environ)}
     overrides = dict(options.overrides)
     data = temporary or options.data
     data_is_default = data is None and not {"log.dirs", "log.dir"} & (below.keys() | overrides.keys())

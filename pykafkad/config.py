@@ -1,9 +1,9 @@
 """The configuration of the broker and of topics: where values come from, and what they are.
 
-Owns the merge of the sources (a later one wins: defaults, server.properties, KAFKA_ environment variables, the command
-line), the parsed values, the derived ones (listeners, log directories, the topics' defaults) and the messages about
-keys at start (unknown ones, ones not honoured). The facts are in config_table and config_entities, the rules in
-config_def, config_checks and config_listeners.
+Owns the merge of the sources (a later one wins: defaults, server.properties or what counts where there is none, KAFKA_
+environment variables, the command line), the parsed values, the derived ones (listeners, log directories, the topics'
+defaults) and the messages about keys at start (unknown ones, ones not honoured). The facts are in config_table and
+config_entities, the rules in config_def, config_checks and config_listeners.
 
 A broker's config changes while it runs (KIP-226): `adopt` takes over what `with_dynamic` made, in place, so that
 `config[...]` always gives the value that is in effect. `texts` stays what the sources contain.
@@ -53,6 +53,10 @@ _DEFAULTS["node.id"] = DEFAULT_NODE_ID
 _DEFAULTS["process.roles"] = ["broker", "controller"]
 _DEFAULTS["controller.listener.names"] = []
 _DEFAULTS["listeners"] = [f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}"]
+
+# What counts where there is no server.properties, as if one said so: clients see it as a static config. The file that
+# came with Kafka 3 had the same line: whoever tries things out does not want each new group to wait 3 s for members.
+WITHOUT_FILE = {"group.initial.rebalance.delay.ms": "0"}
 
 # Variables of Kafka's own images and scripts that are not configs.
 NOT_CONFIGS = frozenset(
@@ -147,14 +151,15 @@ class BrokerConfig:
         host: str | None = None,
         port: int | None = None,
     ) -> BrokerConfig:
-        """Merge the file's properties, the environment's and the command line's; a later source wins.
+        """Merge the file's properties (None: there is no file), the environment's and the command line's; a later source
+        wins.
 
         `host` and `port` replace those of the first client listener.
         """
         texts: dict[str, str] = {}
         origins: dict[str, str] = {}
         sources = (
-            ("server.properties", properties or {}),
+            ("server.properties", WITHOUT_FILE if properties is None else properties),
             ("environment", properties_from_environment(env or {})),
             ("command line", overrides or {}),
         )

@@ -127,7 +127,7 @@ def config_of(options: OpenOptions, sources: Sequence[Source], targets: Sequence
         "log.dirs": ",".join(targets),
         "auto.create.topics.enable": "false",
     }
-    return BrokerConfig.from_sources({}, os.environ, overrides, host=options.host, port=options.port)
+    return BrokerConfig.from_sources(None, os.environ, overrides, host=options.host, port=options.port)
 
 
 class OpenedBroker(Broker):

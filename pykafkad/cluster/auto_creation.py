@@ -1,12 +1,13 @@
 """Topics that are created because somebody asks for them: by Metadata, and by FindCoordinator what groups are kept in.
 
 As in Kafka all that one request misses is created by one request of the broker's own, so the bounds of CreateTopics
-count; what is being created already is left out. Invariant: whoever waits for a topic is told, whatever becomes of it.
+count; what is being created already is left out. Who needs one partition of many waits for no other: its log is made as
+soon as the metadata has the topic. Invariant: whoever waits for a topic is told, whatever becomes of it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafkad.cluster import internal_topics
 from pykafkad.cluster.topic_creation import Planned
@@ -25,8 +26,13 @@ if TYPE_CHECKING:
 log = logger("controller")
 
 
+class Waiting(NamedTuple):
+    done: Callable[[Planned], None]
+    needed: Callable[[], int] | None  # the one partition that is needed, when there are partitions
+
+
 class AutoCreation:
-    """`plan` and `create` are the controller's."""
+    """`plan` and `create` are the controller's; `lead` makes the log of a partition."""
 
     def __init__(
         self,
@@ -34,20 +40,44 @@ class AutoCreation:
         image: Image,
         plan: Callable[[Work, Callable[[KafkaError], None]], None],
         create: Callable[..., Work],
+        lead: Callable[[str, int], None],
     ) -> None:
         self._config = config
         self._image = image
         self._plan = plan
         self._create = create
+        self._lead = lead
         self._creating: set[str] = set()
-        self._waiting: dict[str, list[Callable[[Planned], None]]] = {}
+        self._waiting: dict[str, list[Waiting]] = {}
 
-    def create(self, name: str, done: Callable[[Planned], None]) -> None:
+    def is_creating(self, name: str) -> bool:
+        """Whether some of its partitions may have no log yet, though the metadata has it."""
+        return name in self._creating
+
+    def create(
+        self, name: str, done: Callable[[Planned], None], needed: Callable[[], int] | None = None
+    ) -> None:
         """`done` is told what became of the topic: it may have been created by others."""
-        self._waiting.setdefault(name, []).append(done)
-        self.create_all([name])
+        self._waiting.setdefault(name, []).append(Waiting(done, needed))
+        if name in self._creating and name in self._image.topics:
+            self._applied([Planned(name)])
+        else:
+            self._begin([name])
 
-    def create_all(self, names: Sequence[str]) -> None:
+    def create_all(self, names: Sequence[str], done: Callable[[], None]) -> None:
+        """`done` is called when it is known of each of the topics what became of it."""
+        left = set(names)
+
+        def told(planned: Planned) -> None:
+            left.discard(planned.name)
+            if not left:
+                done()
+
+        for name in names:
+            self._waiting.setdefault(name, []).append(Waiting(told, None))
+        self._begin(names)
+
+    def _begin(self, names: Sequence[str]) -> None:
         self._plan(self._work(names), lambda error: self._failed(names, error))
 
     def _work(self, names: Sequence[str]) -> Work:
@@ -59,13 +89,25 @@ class AutoCreation:
                     topics.append(internal_topics.creatable(self._config, name, brokers))
                     self._creating.add(name)
             yield
-        yield from self._create(topics, False, self._created)
+        yield from self._create(topics, False, self._created, self._applied)
 
     def _failed(self, names: Sequence[str], error: KafkaError) -> None:
         planned = [Planned(name) for name in names]
         for topic in planned:
             topic.error = error
         self._created(planned)
+
+    def _applied(self, planned: Sequence[Planned]) -> None:
+        """The metadata has the topics, and their logs are to be made: at once those that somebody waits for."""
+        for topic in planned:
+            waiting = self._waiting.get(topic.name, [])
+            if topic.error is not None or all(each.needed is None for each in waiting):
+                continue
+            self._waiting[topic.name] = [each for each in waiting if each.needed is None]
+            for each in waiting:
+                if each.needed is not None:
+                    self._lead(topic.name, each.needed())
+                    tell(each.done, topic)
 
     def _created(self, planned: Sequence[Planned]) -> None:
         failed = [topic for topic in planned if topic.error is not None]
@@ -74,5 +116,5 @@ class AutoCreation:
             log.warn(f"topic {failed[0].name} could not be created{more}: {failed[0].error}")
         for topic in planned:
             self._creating.discard(topic.name)
-            for told in self._waiting.pop(topic.name, ()):
-                tell(told, topic)
+            for each in self._waiting.pop(topic.name, ()):
+                tell(each.done, topic)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import handover, topic_creation
 from pykafkad.cluster.auto_creation import AutoCreation
-from pykafkad.cluster.commits import Commits, Soon, Submit, at_once
+from pykafkad.cluster.commits import Commits, Soon, Submit, at_once, nothing
 from pykafkad.cluster.dynamic_config import DynamicConfig
 from pykafkad.cluster.logs_publisher import LogsPublisher
 from pykafkad.cluster.metadata_upkeep import CHECK_INTERVAL_MS, Upkeep
@@ -81,7 +81,7 @@ class LocalController:
         self._line = Turns(run)  # what is planned, one after the other
         self._changes = Turns(run)  # what is planned when the one before it is in the image
         self._growing: set[str] = set()  # topics whose new partitions are on their way to the disk
-        self._auto_creation = AutoCreation(config, self.image, self.plan, self._create)
+        self._auto_creation = AutoCreation(config, self.image, self.plan, self._create, self.logs.lead)
 
     @property
     def broker_epoch(self) -> int:
@@ -207,7 +207,10 @@ class LocalController:
     def _refuse(self, topics: Sequence[Any], error: KafkaError, kind: Any, done: Created) -> None:
         self._run(topic_creation.refused(topics, error, kind), lambda refused: tell(done, refused))
 
-    def _create(self, topics: Sequence[Any], validate_only: bool, done: Created) -> Work:
+    def _create(
+        self, topics: Sequence[Any], validate_only: bool, done: Created, in_image: Created | None = None
+    ) -> Work:
+        """`in_image` is told before `done`, when the metadata has the topics, and not all of them have logs."""
         failures = self._commits.failures
         planned = yield from self._planner.plan(topics)
         good = [topic for topic in planned if topic.error is None]
@@ -223,6 +226,8 @@ class LocalController:
             for topic, change in zip(good, changes, strict=True):
                 self.names.forget(topic.name, change, topic.topic_id)
                 topic.error = error
+            if in_image is not None:
+                in_image(good)
 
         self._commits.add(records, lambda error: done(planned), encoded, applied=applied)
 
@@ -295,11 +300,16 @@ class LocalController:
 
     # -- what clients need without asking for it
 
-    def auto_create(self, name: str, done: Callable[[Planned], None]) -> None:
-        self._auto_creation.create(name, done)
+    def auto_create(
+        self, name: str, done: Callable[[Planned], None], needed: Callable[[], int] | None = None
+    ) -> None:
+        self._auto_creation.create(name, done, needed)
 
-    def auto_create_all(self, names: Sequence[str]) -> None:
-        self._auto_creation.create_all(names)
+    def auto_create_all(self, names: Sequence[str], done: Callable[[], None] = nothing) -> None:
+        self._auto_creation.create_all(names, done)
+
+    def is_auto_creating(self, name: str) -> bool:
+        return self._auto_creation.is_creating(name)
 
     def commit(self, records: Sequence[Record], done: Told) -> None:
         """Make these records durable, apply them to the image and publish what they change; then `done`, with what went

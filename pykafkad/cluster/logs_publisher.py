@@ -104,6 +104,12 @@ class LogsPublisher:
                 self._lead(topic, index)
             yield GO_ON
 
+    def lead(self, name: str, index: int) -> None:
+        """One that somebody waits for, before those that are on their way."""
+        topic = self._image.topics.get(name)
+        if topic is not None and topic.partitions[index].leader == self._node_id:
+            self._lead(topic, index)
+
     def _lead(self, topic: Topic, index: int) -> None:
         partition = topic.partitions[index]
         directory_id = partition.directories[0] if partition.directories else ZERO

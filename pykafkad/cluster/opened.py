@@ -210,9 +210,11 @@ class OpenedController(LocalController):
 
     # -- what is refused
 
-    def _create(self, topics: Sequence[Any], validate_only: bool, done: Created) -> Work:
+    def _create(
+        self, topics: Sequence[Any], validate_only: bool, done: Created, in_image: Created | None = None
+    ) -> Work:
         if [topic.name for topic in topics] == [CONSUMER_OFFSETS]:
-            yield from super()._create(topics, validate_only, done)
+            yield from super()._create(topics, validate_only, done, in_image)
         else:
             done((yield from refused(topics, refusal())))
 

@@ -1,8 +1,10 @@
 """FindCoordinator (key 10), versions 0 to 6: which broker coordinates a group (KIP-699 for many keys at once).
 
 A single node coordinates everything once the coordinator's internal topic exists. The first request creates the topic,
-and is answered when it can be used (Kafka answers COORDINATOR_NOT_AVAILABLE until then). Missing: coordinators of
-transactions and of share groups. Requests for them are refused with a text that says so.
+and is answered when the partition of its group can be used (Kafka answers COORDINATOR_NOT_AVAILABLE until then, and
+clients ask again after 100 ms). Nobody is sent to a partition whose log is still to be made, since clients that are
+refused there sleep for up to 3 s. Missing: coordinators of transactions and of share groups. Requests for them are
+refused with a text that says so.
 """
 
 from __future__ import annotations
@@ -56,7 +58,8 @@ def handle(broker: Broker, request: FindCoordinatorRequest, context: Context) ->
     if request.key_type != GROUP_KEY:
         text = REFUSED.get(request.key_type, errors.MESSAGES[errors.INVALID_REQUEST])
         return respond(request, context, errors.INVALID_REQUEST, text)
-    if topic_names.CONSUMER_OFFSETS in broker.image.topics:
+    topic = topic_names.CONSUMER_OFFSETS
+    if topic in broker.image.topics and not broker.controller.is_auto_creating(topic):
         return found(broker, request, context)
     promise = context.defer()
 
@@ -70,8 +73,14 @@ def handle(broker: Broker, request: FindCoordinatorRequest, context: Context) ->
         else:
             promise.answer(response)
 
-    broker.controller.auto_create(topic_names.CONSUMER_OFFSETS, created)
+    keys = request.coordinator_keys if context.version >= MANY_KEYS_SINCE else [request.key]
+    broker.controller.auto_create(topic, created, needed(broker, keys))
     return promise
+
+
+def needed(broker: Broker, keys: list[str]) -> Callable[[], int] | None:
+    """The partition that this request cannot do without; of several keys' partitions all are waited for."""
+    return (lambda: broker.group_coordinator.partition_of(keys[0])) if len(keys) == 1 else None
 
 
 def found(broker: Broker, request: FindCoordinatorRequest, context: Context) -> Any:

@@ -1,9 +1,9 @@
 """Metadata (key 3), versions 0 to 13: brokers, topics, partitions and their leaders.
 
 Topics are asked for by name, by id (from version 12, KIP-516), or all at once, by null or in version 0 by an empty
-list. A missing topic may be created (KIP-204; whether the client allows it, KIP-487); the answer for it is
-UNKNOWN_TOPIC_OR_PARTITION, as in 4.3, and the client asks again. The order of topics in the answer is Kafka's: unknown
-ids, existing topics, invalid names, topics that are being created.
+list. A missing topic may be created (KIP-204; whether the client allows it, KIP-487), and the answer waits for it: Kafka
+answers UNKNOWN_TOPIC_OR_PARTITION, which costs every client one or two sleeps of 100 ms before it asks again. The order
+of topics in the answer is Kafka's: unknown ids, existing topics, invalid names, topics that could not be created.
 """
 
 from __future__ import annotations
@@ -74,14 +74,20 @@ def kept(image: Image, request: MetadataRequest, version: int) -> list[Any] | No
     return list(answers.values())
 
 
-def respond(broker: Broker, request: MetadataRequest, context: Context) -> Work:
+def respond(broker: Broker, request: MetadataRequest, context: Context, *, create: bool = True) -> Work:
+    """`create`: what is missing, if this was not done yet."""
     asked = request.topics
     if asked is not None and (context.version > 0 or asked):
         problem = yield from what_is_wrong(asked, context.version)
         if problem:
             return (yield from refuse(asked, problem))
-    topics = yield from find_topics(broker, request, context.version)
-    return response(broker, request, context, topics)
+    topics, missing = yield from find_topics(broker, request, context.version)
+    if not missing or not create:
+        return response(broker, request, context, topics)
+    work = respond(broker, request, context, create=False)
+    context.defer()
+    broker.controller.auto_create_all(missing, lambda: broker.dispatcher.give(context, work))
+    return context
 
 
 def response(broker: Broker, request: MetadataRequest, context: Context, topics: list[Any]) -> Any:
@@ -127,10 +133,11 @@ def refuse(asked: list[Any], code: int) -> Work:
 
 
 def find_topics(broker: Broker, request: MetadataRequest, version: int) -> Work:
+    """The answers, and the names of those topics that can be created."""
     asked = request.topics
     operations, image = operations_for(request), broker.image
     if asked is None or (version == 0 and not asked):
-        return (yield from existing(image, list(image.topics.values()), operations))
+        return (yield from existing(image, list(image.topics.values()), operations)), ()
     ids: dict[bytes, None] = {}
     names: dict[str | None, None] = {}
     for some in chunks(asked):
@@ -143,13 +150,14 @@ def find_topics(broker: Broker, request: MetadataRequest, version: int) -> Work:
             TopicResponse(error_code=errors.UNKNOWN_TOPIC_ID, name=None, topic_id=topic_id)
             for topic_id in unknown
         ]
-        return [*answers, *(yield from existing(image, known, operations))]
+        return [*answers, *(yield from existing(image, known, operations))], ()
     known, missing = yield from split(image.topics, list(names))
     found = yield from existing(image, known, operations)
-    if missing:
-        create = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
-        found += yield from absent(broker, missing, create, operations)
-    return found
+    if not missing:
+        return found, ()
+    create = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
+    refused, creatable = yield from absent(missing, create, operations)
+    return [*found, *refused, *creatable], [each.name for each in creatable]
 
 
 def split(topics: Mapping[Any, Topic], asked: list[Any]) -> Work:
@@ -190,10 +198,10 @@ def answer(topic: Topic, partitions: list[Any], operations: int) -> Any:
     )
 
 
-def absent(broker: Broker, names: list[str], create: bool, operations: int) -> Work:
-    """Invalid names come before the topics that are created. If none is created, all come in the order of the request."""
+def absent(names: list[str], create: bool, operations: int) -> Work:
+    """Invalid names, and those of topics to create. If none is to be created, all come in the order of the request."""
     answers: list[Any] = []
-    created: list[Any] = []
+    creatable: list[Any] = []
     for name in names:
         code = why_missing(name)
         refused = TopicResponse(
@@ -202,9 +210,7 @@ def absent(broker: Broker, names: list[str], create: bool, operations: int) -> W
             is_internal=name in topic_names.INTERNAL,
             topic_authorized_operations=operations,
         )
-        is_created = create and code == errors.UNKNOWN_TOPIC_OR_PARTITION
-        (created if is_created else answers).append(refused)
+        is_creatable = create and code == errors.UNKNOWN_TOPIC_OR_PARTITION
+        (creatable if is_creatable else answers).append(refused)
         yield
-    if created:
-        broker.controller.auto_create_all([each.name for each in created])
-    return answers + created
+    return answers, creatable

@@ -60,6 +60,17 @@ def test_the_environment_wins_over_the_file_and_the_command_line_over_both() -> 
     assert config.explicit("num.partitions")
 
 
+def test_a_new_group_waits_for_no_more_members_where_there_is_no_file() -> None:
+    key = "group.initial.rebalance.delay.ms"
+    assert BrokerConfig.from_sources()[key] == 0
+    assert (
+        BrokerConfig.from_sources({})[key] == BrokerConfig.from_sources({"num.partitions": "2"})[key] == 3000
+    )
+    variable = "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS"
+    assert BrokerConfig.from_sources(None, {variable: "20"})[key] == 20
+    assert BrokerConfig.from_sources(None, {variable: "20"}, {key: "3000"})[key] == 3000
+
+
 def test_variables_follow_the_rules_of_kafkas_image() -> None:
     environment = {
         "KAFKA_LOG_DIRS": "/x",

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pykafkad import config_docs, messages
-from pykafkad.config import BROKER_KEYS, TOPIC_KEYS
+from pykafkad.cluster.config_descriptions import Describer
+from pykafkad.config import BROKER_KEYS, TOPIC_KEYS, BrokerConfig
 from tests.unit.config_kit import (
     BROKER,
     BROKER_LOGGER,
@@ -58,6 +60,14 @@ def test_layers_are_synonyms_in_the_order_in_which_they_count(broker: Any) -> No
         ("log.roll.hours", "168", DEFAULT),
     ]
     assert values(describe(broker, BROKER, "")) == {"log.roll.ms": "1000", "min.insync.replicas": "1"}
+
+
+def test_what_counts_without_a_file_is_shown_as_if_it_stood_in_one() -> None:
+    config = BrokerConfig.from_sources()
+    dynamic: Any = SimpleNamespace(of_this={}, custom_of_this={}, of_all={}, custom_of_all={})
+    (entry,) = Describer(config, dynamic).broker(["group.initial.rebalance.delay.ms"])
+    assert (entry.value, entry.source) == ("0", STATIC)
+    assert [(each.value, each.source) for each in entry.synonyms] == [("0", STATIC), ("3000", DEFAULT)]
 
 
 def test_a_topic_inherits_and_overrides(broker: Any) -> None:

@@ -218,6 +218,7 @@ def coordinator_of(desk: GroupDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     here = SimpleNamespace(id=desk.node_id), SimpleNamespace(host="here", port=9092)
     monkeypatch.setattr(find_coordinator, "reachable_brokers", lambda broker, context: [here])
     monkeypatch.setattr(find_coordinator, "partitions_without_leader", lambda broker: frozenset())
+    desk.controller = SimpleNamespace(is_auto_creating=lambda name: False)
 
 
 @pytest.mark.parametrize("name", REQUESTS)

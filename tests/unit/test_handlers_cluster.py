@@ -25,7 +25,8 @@ from pykafkad.handlers import (
     init_producer_id,
     metadata,
 )
-from tests.unit.metadata_fakes import FakeContext, Later, call, creatable, create, handled, open_broker
+from pykafkad.slices import Slices
+from tests.unit.metadata_fakes import FakeContext, Hasty, Later, call, creatable, create, handled, open_broker
 
 
 @pytest.fixture
@@ -89,7 +90,10 @@ def test_the_features_epoch_grows_with_the_metadata(broker: Any) -> None:
 # -- Metadata
 
 
-def test_existing_topics_come_first_then_bad_names_then_those_under_way(broker: Any) -> None:
+def test_existing_topics_come_first_then_bad_names_then_those_that_could_not_be_created(
+    tmp_path: Path,
+) -> None:
+    broker = open_broker(tmp_path, default_replication_factor="2")
     create(broker, creatable("orders"), creatable("bills"))
     asked = [named("new"), named("bills"), named("b/d"), named("orders")]
     answer = call(broker, metadata, 12, topics=asked)
@@ -99,7 +103,19 @@ def test_existing_topics_come_first_then_bad_names_then_those_under_way(broker: 
         ("b/d", errors.INVALID_TOPIC_EXCEPTION),
         ("new", errors.UNKNOWN_TOPIC_OR_PARTITION),
     ]
-    assert "new" in broker.image.topics
+
+
+def test_the_first_answer_has_the_topics_that_it_creates(tmp_path: Path) -> None:
+    later = Later()
+    broker = open_broker(tmp_path, later, num_partitions="2")
+    contexts = [FakeContext(12), FakeContext(12)]
+    for context in contexts:  # the second one waits for what the first one creates
+        assert handled(broker, metadata, m.MetadataRequest(topics=[named("new")]), context) is context
+        assert not context.answers
+    later.all()
+    for context in contexts:
+        (topic,) = context.answers[0].topics
+        assert (topic.error_code, [each.leader_id for each in topic.partitions]) == (0, [1, 1])
 
 
 @pytest.mark.parametrize(("version", "expected"), [(0, ["orders"]), (1, [])])
@@ -277,6 +293,7 @@ def test_coordinators_that_are_not_served_are_refused_in_words(broker: Any, key_
 def test_the_first_request_makes_the_offsets_topic_and_is_answered_then(tmp_path: Path) -> None:
     later = Later()
     broker = open_broker(tmp_path, later)
+    broker.group_coordinator = SimpleNamespace(partition_of=lambda group: 7)
     contexts: list[Any] = [FakeContext(2), FakeContext(4)]
     find_coordinator.handle(broker, m.FindCoordinatorRequest(key="g"), contexts[0])
     find_coordinator.handle(broker, m.FindCoordinatorRequest(coordinator_keys=["g", "h"]), contexts[1])
@@ -288,6 +305,25 @@ def test_the_first_request_makes_the_offsets_topic_and_is_answered_then(tmp_path
         ("g", 1),
         ("h", 1),
     ]
+
+
+def test_one_group_waits_for_no_more_than_its_own_partition(tmp_path: Path) -> None:
+    later = Later()
+    clock = Hasty()
+    broker = open_broker(tmp_path, later, Slices(later.soon, clock))
+    broker.group_coordinator = SimpleNamespace(partition_of=lambda group: {"g": 41, "late": 43}[group])
+    first, second, many = contexts = [FakeContext(2), FakeContext(2), FakeContext(4)]
+    asked: list[Any] = contexts
+    find_coordinator.handle(broker, m.FindCoordinatorRequest(key="g"), asked[0])
+    while not first.answers:
+        later.step()
+    assert ("__consumer_offsets", 41) in broker.storage.partitions and len(broker.storage.partitions) < 10
+    find_coordinator.handle(broker, m.FindCoordinatorRequest(key="late"), asked[1])
+    find_coordinator.handle(broker, m.FindCoordinatorRequest(coordinator_keys=["g", "late"]), asked[2])
+    assert second.answers and not many.answers
+    later.all()
+    assert many.answers
+    assert len(broker.storage.partitions) == 50
 
 
 def test_an_offsets_topic_that_cannot_be_made_is_no_coordinator(tmp_path: Path) -> None:
