@@ -39,6 +39,8 @@ Serves Kafka's protocol. Without arguments: on 127.0.0.1:9092, with its data in 
   --port PORT           0: any free one; the ready line names it
   --data DIR            where the data is kept (log.dirs)
   --ephemeral           keep the data in a temporary directory that is gone at exit
+  --until-eof           stop when standard input ends: with the program that holds its other end
+  --remove-at-eof DIR   with --until-eof: remove DIR then
   --override KEY=VALUE  any config key; may be given again and again
   --log-level LEVEL     debug, info, warn, error or off
 
@@ -54,7 +56,17 @@ class UsageError(Exception):
 class Options:
     """The options of `pykafkad start`."""
 
-    __slots__ = ("data", "ephemeral", "file", "host", "log_level", "overrides", "port")
+    __slots__ = (
+        "data",
+        "ephemeral",
+        "file",
+        "host",
+        "log_level",
+        "overrides",
+        "port",
+        "remove_at_eof",
+        "until_eof",
+    )
 
     def __init__(self) -> None:
         self.file: str | None = None
@@ -62,6 +74,8 @@ class Options:
         self.port: int | None = None
         self.data: str | None = None
         self.ephemeral = False
+        self.until_eof = False
+        self.remove_at_eof: str | None = None
         self.overrides: dict[str, str] = {}
         self.log_level: str | None = None
 
@@ -71,6 +85,8 @@ def parse_start(arguments: Sequence[str]) -> Options:
     options = Options()
     read_options(options, arguments, _take, SETTERS)
     _check_data(options)
+    if options.remove_at_eof is not None and not options.until_eof:
+        raise UsageError("--remove-at-eof goes with --until-eof")
     return options
 
 
@@ -100,6 +116,8 @@ def read_options(
 def _take(options: Options, argument: str) -> bool:
     if argument == "--ephemeral":
         options.ephemeral = True
+    elif argument == "--until-eof":
+        options.until_eof = True
     elif argument.startswith("-") and argument != "-":
         return False
     elif options.file is not None:
@@ -137,6 +155,12 @@ def _set_data(options: Options, value: str) -> None:
     options.data = os.path.abspath(value)
 
 
+def _set_remove_at_eof(options: Options, value: str) -> None:
+    if not value:
+        raise UsageError("--remove-at-eof needs a directory")
+    options.remove_at_eof = os.path.abspath(value)
+
+
 def _set_override(options: Options, value: str) -> None:
     key, equals, text = value.partition("=")
     if not equals or not key.strip():
@@ -154,6 +178,7 @@ SETTERS = {
     "--host": _set_host,
     "--port": _set_port,
     "--data": _set_data,
+    "--remove-at-eof": _set_remove_at_eof,
     "--override": _set_override,
     "--log-level": _set_log_level,
 }
@@ -205,7 +230,15 @@ def _start(options: Options, temporary: str | None) -> int:
     say_notes(config)
     from pykafkad import server
 
-    return server.run(config, data_is_default=data_is_default)
+    if not options.until_eof:
+        return server.run(config, data_is_default=data_is_default)
+    from pykafkad.net.starter import Starter
+
+    starter = Starter(options.remove_at_eof)
+    try:
+        return server.run(config, data_is_default=data_is_default, starter=starter)
+    finally:
+        starter.clean_up()
 
 
 def say_notes(config: BrokerConfig) -> None:

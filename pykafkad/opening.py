@@ -76,7 +76,8 @@ def main(arguments: Sequence[str]) -> int:
 
 def parse(arguments: Sequence[str]) -> OpenOptions:
     options = OpenOptions()
-    setters = {name: setter for name, setter in cli.SETTERS.items() if name != "--data"}
+    of_start = ("--data", "--remove-at-eof")
+    setters = {name: setter for name, setter in cli.SETTERS.items() if name not in of_start}
     cli.read_options(options, arguments, _take, setters)
     if not options.directories:
         raise UsageError("which directory? pykafkad open DIR... --read-only")

@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.replica import Replica
     from pykafkad.config import BrokerConfig
+    from pykafkad.net.starter import Starter
     from pykafkad.pure.authorization import Authorizer
     from pykafkad.pure.telemetry import Telemetry
     from pykafkad.slices import Work
@@ -135,7 +136,7 @@ class Broker:
     def start(self) -> None:
         """Bind, load, take over, listen. StartupError says why not."""
         self.listeners.bind()
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in stop_signals():
             # Until the loop takes them: the recovery of much data takes its time.
             signal.signal(number, give_up)
         try:
@@ -373,16 +374,19 @@ class Broker:
         theirs.setblocking(False)
         self._signal_sockets = ours, theirs
         signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in stop_signals():
             signal.signal(number, lambda number, frame: None)
         self.reactor.watch(ours.fileno(), self._on_signal)
 
     def _on_signal(self) -> None:
         numbers = self._signal_sockets[0].recv(64)
-        name = signal.Signals(numbers[0]).name
+        self.stop(signal.Signals(numbers[0]).name)
+
+    def stop(self, reason: str) -> None:
+        """End the run in order, after the pass under way."""
         if self._stopping:
             return
-        log.info(f"{name}: stopping")
+        log.info(f"{reason}: stopping")
         self._stopping = True
         self.reactor.call_soon(self.reactor.stop)
 
@@ -441,6 +445,14 @@ class Broker:
                 log.error("work in threads did not come back; stopping without it")
                 return
             self.reactor.run_pass(100)
+
+
+def stop_signals() -> list[signal.Signals]:
+    """The signals that ask for an orderly stop; nohup has SIGHUP ignored, and that stays."""
+    found = [signal.SIGTERM, signal.SIGINT]
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        found.append(signal.SIGHUP)
+    return found
 
 
 def give_up(number: int, frame: object) -> None:
@@ -508,14 +520,16 @@ def host_of(connection: Any) -> str:
     return host
 
 
-def run(config: BrokerConfig, *, data_is_default: bool) -> int:
-    """Start, say so, serve until told to stop; the exit code."""
+def run(config: BrokerConfig, *, data_is_default: bool, starter: Starter | None = None) -> int:
+    """Start, say so, serve until told to stop, or until the starter is gone; the exit code."""
     said = f"data is kept in {os.pathsep.join(config.log_dirs)}" if data_is_default else None
-    return serve(Broker(config), said)
+    return serve(Broker(config), said, starter)
 
 
-def serve(broker: Broker, said: str | None = None) -> int:
+def serve(broker: Broker, said: str | None = None, starter: Starter | None = None) -> int:
     """The same for a broker that is made already; `said` is logged before the ready line."""
+    if starter is not None:
+        starter.watch(broker.reactor, broker.stop)
     descriptors = allow_many_files()
     share_descriptors(broker, descriptors)
     broker.start()

@@ -3,8 +3,9 @@
     with Broker(topics={"orders": 3}) as kafka:
         producer = Producer({"bootstrap.servers": kafka.bootstrap_servers})
 
-Owns the child process and its directory (data and log), and makes sure that neither outlives the test run. It works
-without pytest; testing.plugin makes a fixture of it.
+Owns the child process and its directory (data and log), and makes sure that neither outlives the test run: a broker
+that is not closed is closed at exit, and one whose test run was killed sees the end of its standard input, ends and
+removes the directory (net/starter.py). It works without pytest; testing.plugin makes fixtures of it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import weakref
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
@@ -32,7 +32,7 @@ PORTS_TRIED = 5
 LOG_LINES_SHOWN = 50
 CREATE_TOPICS_VERSION = 7
 
-_running: weakref.WeakSet[Broker] = weakref.WeakSet()
+_running: set[Broker] = set()  # until they are closed, though nobody else may remember them
 
 
 class BrokerError(RuntimeError):
@@ -67,6 +67,7 @@ class Broker:
         self.data = os.fspath(data) if data is not None else os.path.join(self._directory, "data")
         self.log_path = os.path.join(self._directory, "broker.log")
         self._process: subprocess.Popen[bytes] | None = None
+        self._waker: subprocess.Popen[bytes] | None = None  # while the broker is paused
         self._owner = os.getpid()
         _running.add(self)
         if start:
@@ -131,7 +132,7 @@ class Broker:
         with open(self.log_path, "ab") as log:
             self._process = subprocess.Popen(
                 self._command(),
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,  # its end tells the broker that we are gone
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env={name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")},
@@ -143,7 +144,7 @@ class Broker:
         command = [sys.executable, "-m", "pykafkad", "start", "--host", self.host, "--port", str(self.port)]
         if "log.dirs" not in self.config:
             command += ["--data", self.data]
-        command += ["--log-level", self.log_level]
+        command += ["--log-level", self.log_level, "--until-eof", "--remove-at-eof", self._directory]
         for key, value in self.config.items():
             command += ["--override", f"{key}={value}"]
         return command
@@ -159,7 +160,7 @@ class Broker:
                 self.kill()
                 raise BrokerError(self._with_log(f"the broker said {line!r} where its ready line should be"))
             code = self._process.wait()
-            self._close_pipe()
+            self._close_pipes()
             said = "was not ready in time" if code == -signal.SIGKILL else "ended at start"
             raise BrokerError(self._with_log(f"the broker {said}, exit code {code}"))
         host, _, port = line.removeprefix(READY).split(",")[0].rpartition(":")
@@ -212,21 +213,45 @@ class Broker:
             raise BrokerError("the broker was never started")
         if self.running:
             self._process.terminate()
+            self.resume()
         try:
             code = self._process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
             raise BrokerError(self._with_log(f"the broker did not stop in {STOP_SECONDS} s")) from None
-        self._close_pipe()
+        self._close_pipes()
         return code
 
     def kill(self) -> None:
         """End the process at once (SIGKILL), as in a crash: nothing is flushed or finished."""
+        self._forget_waker()
         if self._process is not None:
             if self.running:
                 self._process.send_signal(signal.SIGKILL)
             self._process.wait()
-            self._close_pipe()
+            self._close_pipes()
+
+    def pause(self) -> None:
+        """Stop the process where it is (SIGSTOP): connections stay open and nothing is answered, until resume()."""
+        if not self.running:
+            raise BrokerError("the broker is not running")
+        if self._waker is None:
+            assert self._process is not None
+            self._waker = wake_when_alone(self._process.pid)
+            self._process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """Let it go on after pause()."""
+        self._forget_waker()
+        if self.running:
+            assert self._process is not None
+            self._process.send_signal(signal.SIGCONT)
+
+    def _forget_waker(self) -> None:
+        if self._waker is not None:
+            self._waker.kill()
+            self._waker.communicate()
+            self._waker = None
 
     def restart(self) -> None:
         """Start again on the same port and data, after stop() or kill(), or stopping it now."""
@@ -247,7 +272,10 @@ class Broker:
         return "\n".join(self.log_text().splitlines()[-LOG_LINES_SHOWN:])
 
     def close(self) -> None:
-        """End the process at once and remove its directory; a directory given as `data` stays."""
+        """End the process at once and remove its directory; a directory given as `data` stays. A fork of the process
+        that started the broker leaves it alone."""
+        if self._owner != os.getpid():
+            return
         self.kill()
         shutil.rmtree(self._directory, ignore_errors=True)
         _running.discard(self)
@@ -255,10 +283,17 @@ class Broker:
     def _with_log(self, line: str) -> str:
         return f"{line}; its log:\n{self.log_tail()}"
 
-    def _close_pipe(self) -> None:
+    def _close_pipes(self) -> None:
         assert self._process is not None
-        if self._process.stdout is not None:
-            self._process.stdout.close()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+def wake_when_alone(pid: int) -> subprocess.Popen[bytes]:
+    """A shell that lets a stopped process go on when we are gone: it could not see that itself."""
+    wait = ["/bin/sh", "-c", 'read -r line; kill -CONT "$0"', str(pid)]
+    return subprocess.Popen(wait, stdin=subprocess.PIPE, start_new_session=True)
 
 
 def _text(value: object) -> str:
@@ -273,5 +308,15 @@ def _text(value: object) -> str:
 @atexit.register
 def _close_all() -> None:
     for broker in list(_running):
-        if broker._owner == os.getpid():  # not in a forked child of the test run
-            broker.close()
+        broker.close()
+
+
+def _let_go() -> None:
+    """In a fork: it would keep the brokers' standard inputs open when the process that started them is gone."""
+    for broker in list(_running):
+        if broker._process is not None:
+            broker._close_pipes()
+    _running.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)

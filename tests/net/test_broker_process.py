@@ -8,12 +8,13 @@ import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from pykafkad.messages import FetchRequest, MetadataRequest
-from pykafkad.testing import Broker, BrokerError
+from pykafkad.testing import Broker, BrokerError, Client
 
 SECONDS = 60
 
@@ -22,9 +23,13 @@ def environment(**extra: str) -> dict[str, str]:
     return {**{name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}, **extra}
 
 
-def program(*arguments: str, **extra: str) -> subprocess.Popen[str]:
+def program(
+    *arguments: str, stdin: int | None = None, before: Callable[[], None] | None = None, **extra: str
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "pykafkad", "start", *arguments],
+        stdin=stdin,
+        preexec_fn=before,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -77,7 +82,7 @@ def test_a_broker_that_cannot_start_says_why() -> None:
         Broker(config={"num.partitions": 0})
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_one_line_on_stdout_and_exit_0_when_told_to_stop(number: signal.Signals, tmp_path: Path) -> None:
     broker = program("--port", "0", "--ephemeral", TMPDIR=str(tmp_path))
     assert broker.stdout is not None
@@ -88,6 +93,61 @@ def test_one_line_on_stdout_and_exit_0_when_told_to_stop(number: signal.Signals,
     assert (broker.returncode, out) == (0, "")
     assert "Traceback" not in err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_nohup_keeps_it_running(tmp_path: Path) -> None:
+    broker = program("--port", "0", "--ephemeral", TMPDIR=str(tmp_path), before=ignore_hang_ups)
+    assert broker.stdout is not None
+    host, _, port = broker.stdout.readline().rstrip().rpartition("=")[2].rpartition(":")
+    broker.send_signal(signal.SIGHUP)
+    with Client(host, int(port)) as client:
+        assert client.call(MetadataRequest(topics=None), 12).brokers
+    broker.terminate()
+    _, err = broker.communicate(timeout=SECONDS)
+    assert broker.returncode == 0
+    assert "SIGHUP" not in err and "SIGTERM: stopping" in err
+
+
+def ignore_hang_ups() -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def test_the_end_of_standard_input_is_a_clean_stop(tmp_path: Path) -> None:
+    gone, data = tmp_path / "gone", tmp_path / "data"
+    gone.mkdir()
+    options = ["--data", str(data), "--until-eof", "--remove-at-eof", str(gone)]
+    broker = program("--port", "0", *options, stdin=subprocess.PIPE)
+    assert broker.stdout is not None and broker.stdin is not None
+    assert broker.stdout.readline()
+    broker.stdin.write("what comes means nothing\n")
+    broker.stdin.flush()
+    broker.stdin.close()
+    assert broker.wait(SECONDS) == 0
+    assert broker.stderr is not None
+    assert "standard input ended: stopping" in broker.stderr.read()
+    assert (data / ".kafka_cleanshutdown").exists()
+    assert not gone.exists()
+
+
+def test_a_broker_that_is_told_to_stop_removes_nothing(tmp_path: Path) -> None:
+    options = ["--data", str(tmp_path / "data"), "--until-eof", "--remove-at-eof", str(tmp_path)]
+    broker = program("--port", "0", *options, stdin=subprocess.PIPE)
+    assert broker.stdout is not None
+    assert broker.stdout.readline()
+    broker.terminate()
+    assert broker.wait(SECONDS) == 0
+    assert (tmp_path / "data").is_dir()
+    broker.communicate()
+
+
+def test_standard_input_that_never_ends_cannot_be_waited_for(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    options = ["--ephemeral", "--until-eof", "--remove-at-eof", str(tmp_path)]
+    broker = program("--port", "0", "--log-level", "off", *options, stdin=subprocess.DEVNULL)
+    out, err = broker.communicate(timeout=SECONDS)
+    assert (broker.returncode, out) == (1, "")
+    assert "--until-eof: standard input has to be a pipe" in err and len(err.splitlines()) == 1
+    assert (tmp_path / "data").is_dir()
 
 
 def test_the_default_data_directory_is_said(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pykafkad.config import BrokerConfig
 from pykafkad.server import Broker
 from pykafkad.storage.manager import LogManager
 
-SIGNALS = (signal.SIGTERM, signal.SIGINT)
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 @pytest.fixture(autouse=True)
