@@ -9,15 +9,30 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pykafkad.testing.broker import Broker, BrokerError
+    from pykafkad.testing.aio import AsyncBroker
+    from pykafkad.testing.broker import Broker
     from pykafkad.testing.client import Client
+    from pykafkad.testing.errors import BrokerError, BrokerTimeout
+    from pykafkad.testing.groups import Group, Member
+    from pykafkad.testing.record import Record
 
-__all__ = ["Broker", "BrokerError", "Client"]
+HOMES = {
+    "AsyncBroker": "aio",
+    "Broker": "broker",
+    "Client": "client",
+    "BrokerError": "errors",
+    "BrokerTimeout": "errors",
+    "Group": "groups",
+    "Member": "groups",
+    "Record": "record",
+}
+
+__all__ = ["AsyncBroker", "Broker", "BrokerError", "BrokerTimeout", "Client", "Group", "Member", "Record"]
 
 
 def __getattr__(name: str) -> object:
-    if name not in __all__:
+    if name not in HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from pykafkad.testing import broker
+    from importlib import import_module
 
-    return getattr(broker, name)
+    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

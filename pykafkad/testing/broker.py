@@ -23,6 +23,8 @@ from types import TracebackType
 from typing import Any
 
 from pykafkad.testing.client import Client
+from pykafkad.testing.errors import BrokerError
+from pykafkad.testing.operations import Operations
 from pykafkad.testing.ports import lasting_port
 
 READY = "pykafkad ready: bootstrap.servers="
@@ -35,11 +37,7 @@ CREATE_TOPICS_VERSION = 7
 _running: set[Broker] = set()  # until they are closed, though nobody else may remember them
 
 
-class BrokerError(RuntimeError):
-    """The broker did not start, stopped too early, or refused a request of the test kit."""
-
-
-class Broker:
+class Broker(Operations):
     """A running broker. Topics are created on start: names, or names with their partition counts.
 
     `config` are broker configs (server.properties keys). `data` is a directory to keep; without it the data is in a
@@ -69,6 +67,8 @@ class Broker:
         self._process: subprocess.Popen[bytes] | None = None
         self._waker: subprocess.Popen[bytes] | None = None  # while the broker is paused
         self._owner = os.getpid()
+        self._changing = threading.RLock()  # what starts and ends the process is done by one thread at a time
+        self._closed = False
         _running.add(self)
         if start:
             try:
@@ -96,6 +96,13 @@ class Broker:
         """HOST:PORT, for a client's bootstrap.servers."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
+    def get_bootstrap_server(self) -> str:
+        """The same, under the name that testcontainers has for it."""
+        return self.bootstrap_servers
+
+    def _static(self, key: str, default: str) -> str:
+        return self.config.get(key, default)
+
     @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
@@ -108,14 +115,15 @@ class Broker:
 
     def start(self) -> None:
         """Start the process, wait for its ready line, and create the topics that do not exist yet."""
-        if self.running:
-            raise BrokerError("the broker is running")
-        if self.port:
-            self._start()
-        else:
-            self._start_somewhere()
-        if self.topics:
-            self._create_topics(self.topics, existing=True)
+        with self._changing:
+            if self._closed or self.running:
+                raise BrokerError(f"the broker is {'closed' if self._closed else 'running'}")
+            if self.port:
+                self._start()
+            else:
+                self._start_somewhere()
+            if self.topics:
+                self._create_topics(self.topics, existing=True)
 
     def _start_somewhere(self) -> None:
         """Start on a port that we choose; another process may take it just before the broker does."""
@@ -224,12 +232,13 @@ class Broker:
 
     def kill(self) -> None:
         """End the process at once (SIGKILL), as in a crash: nothing is flushed or finished."""
-        self._forget_waker()
-        if self._process is not None:
-            if self.running:
-                self._process.send_signal(signal.SIGKILL)
-            self._process.wait()
-            self._close_pipes()
+        with self._changing:
+            self._forget_waker()
+            if self._process is not None:
+                if self.running:
+                    self._process.send_signal(signal.SIGKILL)
+                self._process.wait()
+                self._close_pipes()
 
     def pause(self) -> None:
         """Stop the process where it is (SIGSTOP): connections stay open and nothing is answered, until resume()."""
@@ -255,9 +264,10 @@ class Broker:
 
     def restart(self) -> None:
         """Start again on the same port and data, after stop() or kill(), or stopping it now."""
-        if self.running:
-            self.stop()
-        self.start()
+        with self._changing:
+            if self.running:
+                self.stop()
+            self.start()
 
     def log_text(self) -> str:
         """Everything the broker logged, over all its starts."""
@@ -276,8 +286,10 @@ class Broker:
         that started the broker leaves it alone."""
         if self._owner != os.getpid():
             return
-        self.kill()
-        shutil.rmtree(self._directory, ignore_errors=True)
+        with self._changing:
+            self._closed = True
+            self.kill()
+            shutil.rmtree(self._directory, ignore_errors=True)
         _running.discard(self)
 
     def _with_log(self, line: str) -> str:

@@ -18,8 +18,7 @@ from pykafkad.cluster.image import Image
 from pykafkad.cluster.metadata_reading import read_directory
 from pykafkad.hot import records
 from pykafkad.messages import CreateTopicsRequest, FeatureLevelRecord, MetadataRequest
-from pykafkad.testing import Broker
-from pykafkad.testing.broker import BrokerError
+from pykafkad.testing import Broker, BrokerError
 
 LOG = "__cluster_metadata-0/00000000000000000000.log"
 
