@@ -59,7 +59,7 @@ class Broker(Operations):
         self.host = host
         self.port = port
         self.config = {key: _text(value) for key, value in (config or {}).items()}
-        self.topics = dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
+        self.topics = counted(topics)
         self.log_level = log_level
         self._directory = tempfile.mkdtemp(prefix="pykafkad-test-")
         self.data = os.fspath(data) if data is not None else os.path.join(self._directory, "data")
@@ -184,6 +184,10 @@ class Broker(Operations):
         """Create one topic; BrokerError with the broker's message if it refuses."""
         self._create_topics({name: partitions}, config)
 
+    def create_topics(self, topics: Mapping[str, int] | Iterable[str]) -> None:
+        """Create several, as the argument of Broker has them."""
+        self._create_topics(counted(topics))
+
     def _create_topics(
         self,
         topics: Mapping[str, int],
@@ -249,6 +253,10 @@ class Broker(Operations):
             self._waker = wake_when_alone(self._process.pid)
             self._process.send_signal(signal.SIGSTOP)
 
+    @property
+    def paused(self) -> bool:
+        return self._waker is not None
+
     def resume(self) -> None:
         """Let it go on after pause()."""
         self._forget_waker()
@@ -306,6 +314,11 @@ def wake_when_alone(pid: int) -> subprocess.Popen[bytes]:
     """A shell that lets a stopped process go on when we are gone: it could not see that itself."""
     wait = ["/bin/sh", "-c", 'read -r line; kill -CONT "$0"', str(pid)]
     return subprocess.Popen(wait, stdin=subprocess.PIPE, start_new_session=True)
+
+
+def counted(topics: Mapping[str, int] | Iterable[str]) -> dict[str, int]:
+    """Topics with their numbers of partitions: one where only names are given."""
+    return dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
 
 
 def _text(value: object) -> str:

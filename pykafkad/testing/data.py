@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pykafkad.hot.records import Record as Raw
     from pykafkad.tools.admin import Partition
 
-    Span = tuple[int, int]  # the first offset of a partition, and the one after its last
+Span = tuple[int, int]  # the first offset of a partition, and the one after its last
 
 ALL_REPLICAS = -1
 WAIT_MS = (
@@ -135,7 +135,8 @@ class Reader:
         """Find the partitions; `wait` for the topic, if it is not there yet. Where they begin and end now."""
         while not (indexes := partitions_of(self._cluster, self._topic)):
             if not wait or time.monotonic() >= self.deadline:
-                there = ", ".join(sorted(row.name for row in self._cluster.metadata(None).topics))
+                rows = self._cluster.metadata(None).topics
+                there = ", ".join(sorted(row.name for row in rows if not row.is_internal))
                 kind = BrokerTimeout if wait else BrokerError
                 raise kind(f"there is no topic {self._topic}, but {there or 'none at all'}")
             time.sleep(LOOK_S)

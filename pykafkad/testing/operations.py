@@ -51,7 +51,8 @@ class Operations(ABC):
         """The value of a config with which the broker was started."""
 
     @contextmanager
-    def _cluster(self, timeout_s: float) -> Iterator[Cluster]:
+    def connected(self, timeout_s: float) -> Iterator[Cluster]:
+        """A client of the broker, for what follows; whatever goes wrong with it is a BrokerError."""
         from pykafkad.errors import KafkaError
         from pykafkad.net.client import Cluster
 
@@ -96,7 +97,7 @@ class Operations(ABC):
             value if isinstance(value, Record) else Record(value, key, own, partition, timestamp_ms)
             for value in values
         ]
-        with self._cluster(timeout) as cluster:
+        with self.connected(timeout) as cluster:
             partitions = data.partitions_of(cluster, topic)
             if not partitions:
                 self._make_topic(topic)
@@ -137,7 +138,7 @@ class Operations(ABC):
         a function of bytes: `bytes`, `str` (which decodes the keys, too), `json.loads`, one of your own."""
         from pykafkad.testing.data import Reader
 
-        with self._cluster(timeout) as cluster:
+        with self.connected(timeout) as cluster:
             reader = Reader(cluster, topic, partition, timeout)
             try:
                 spans = reader.begin(wait=n is not None)
@@ -177,7 +178,7 @@ class Operations(ABC):
         """All records of a topic, once none has come for `idle` seconds; BrokerTimeout if they do not end."""
         from pykafkad.testing.data import Reader
 
-        with self._cluster(timeout) as cluster:
+        with self.connected(timeout) as cluster:
             reader = Reader(cluster, topic, partition, timeout)
             quiet_since, seen = time.monotonic(), 0
 
@@ -224,7 +225,7 @@ class Operations(ABC):
         """The group as it is now: its state, its members and what they have."""
         from pykafkad.testing import groups
 
-        with self._cluster(timeout) as cluster:
+        with self.connected(timeout) as cluster:
             return groups.look_at(cluster, group, timeout)
 
     def wait_for_group(
@@ -249,7 +250,7 @@ class Operations(ABC):
                 return False
             return state is not None or found.state != groups.NO_GROUP
 
-        with self._cluster(timeout) as cluster:
+        with self.connected(timeout) as cluster:
             what = groups.wanted_words(state, members, lag)
             return groups.wait_for(cluster, group, is_as_wanted, what, timeout)
 
@@ -268,14 +269,14 @@ class Operations(ABC):
         """Until a stable group has all partitions of these topics; without topics, until it has any."""
         from pykafkad.testing import groups
 
-        with self._cluster(timeout) as cluster:
+        with self.connected(timeout) as cluster:
             return groups.wait_for_assignment(cluster, group, topics, members, timeout)
 
     def committed(self, group: str, *, timeout: float = TIMEOUT_S) -> dict[tuple[str, int], int]:
         """The offsets that the group has committed, by topic and partition."""
         from pykafkad.testing import groups
 
-        with self._cluster(timeout) as cluster:
+        with self.connected(timeout) as cluster:
             return groups.committed(cluster, group, timeout)
 
     def lag(self, group: str, topic: str | None = None, *, timeout: float = TIMEOUT_S) -> int:
@@ -283,7 +284,7 @@ class Operations(ABC):
         offsets or partitions of."""
         from pykafkad.testing import groups
 
-        with self._cluster(timeout) as cluster:
+        with self.connected(timeout) as cluster:
             return groups.lag(cluster, group, topic, timeout)
 
     # -- everything
@@ -293,5 +294,5 @@ class Operations(ABC):
         groups are told that theirs is gone, and join again if they live on."""
         from pykafkad.testing import resetting
 
-        with self._cluster(timeout) as cluster:
+        with self.connected(timeout) as cluster:
             resetting.reset(cluster, self._static("min.insync.replicas", "1"), time.monotonic() + timeout)

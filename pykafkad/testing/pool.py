@@ -1,0 +1,91 @@
+"""Brokers for tests to take in turn: each is as good as new, and none is started where one can be used again.
+
+A broker that a test is done with waits for the next test with the same config, which gets it without topics, groups
+and whatever else (Broker.reset). It is thrown away instead if it does not run, or if clients of the last test are still
+connected: these would go on with what they did, and are nothing that another test should meet. Owns the brokers until
+close(). Invariant: no broker is given to two tests at a time.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+
+from pykafkad.testing.broker import Broker
+from pykafkad.testing.errors import BrokerError
+
+# What a test would wait for. Making the partitions of __consumer_offsets is most of the first consumer's wait.
+CONFIG: dict[str, object] = {"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 1}
+RESET_S = 5.0
+CLOSED_S = 0.05  # until the broker has seen that connections were closed
+LOOK_S = 0.001
+
+Key = tuple[tuple[str, str], ...]
+
+
+class Pool:
+    def __init__(self) -> None:
+        self._idle: dict[Key, list[Broker]] = {}
+        self._sockets: dict[Broker, int | None] = {}  # of each broker when nobody was connected
+
+    def take(self, config: Mapping[str, object]) -> Broker:
+        """A broker with this config and nothing in it."""
+        idle = self._idle.get(key_of(config), [])
+        while idle:
+            broker = idle.pop()
+            if self._is_fit(broker):
+                return broker
+            self._throw_away(broker)
+        broker = Broker(config={**CONFIG, **config})
+        self._sockets[broker] = sockets_of(broker)
+        return broker
+
+    def give(self, broker: Broker, config: Mapping[str, object]) -> None:
+        """The test is done with it."""
+        self._idle.setdefault(key_of(config), []).append(broker)
+
+    def _is_fit(self, broker: Broker) -> bool:
+        if not broker.running or broker.paused:
+            return False
+        try:
+            broker.reset(timeout=RESET_S)
+        except BrokerError:
+            return False
+        return self._is_left_alone(broker)
+
+    def _is_left_alone(self, broker: Broker) -> bool:
+        deadline = time.monotonic() + CLOSED_S
+        while (found := sockets_of(broker)) != self._sockets[broker]:
+            if found is None or time.monotonic() > deadline:
+                return found is None
+            time.sleep(LOOK_S)
+        return True
+
+    def _throw_away(self, broker: Broker) -> None:
+        del self._sockets[broker]
+        broker.close()
+
+    def close(self) -> None:
+        for broker in list(self._sockets):
+            self._throw_away(broker)
+        self._idle.clear()
+
+
+def key_of(config: Mapping[str, object]) -> Key:
+    return tuple(sorted((key, repr(value)) for key, value in config.items()))
+
+
+def sockets_of(broker: Broker) -> int | None:
+    """How many sockets the process has; None where the system does not say."""
+    directory = f"/proc/{broker.pid}/fd"
+    found = 0
+    try:
+        for name in os.listdir(directory):
+            try:
+                found += os.readlink(f"{directory}/{name}").startswith("socket:")
+            except FileNotFoundError:
+                pass  # closed meanwhile
+    except OSError:
+        return None
+    return found
