@@ -66,6 +66,7 @@ cdef extern from "reactor_frames.h" nogil:
     ctypedef frame_status (*framing_function "framing")(const uint8_t*, size_t, uint32_t, frame_view*)
     frame_status kafka_request(const uint8_t*, size_t, uint32_t, frame_view*)
     frame_status kafka_answer(const uint8_t*, size_t, uint32_t, frame_view*)
+    frame_status text_line(const uint8_t*, size_t, uint32_t, frame_view*)
     cdef struct frame_memory:
         int64_t most
         int64_t used

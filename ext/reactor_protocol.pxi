@@ -10,6 +10,7 @@ cdef const char* TRANSPORT_NAME = "pykafkad.transport"
 cdef str BROKERS_PROTOCOL = "on_frame"
 KAFKA_REQUESTS = PyCapsule_New(<void*>kafka_request, FRAMING_NAME, NULL)
 KAFKA_ANSWERS = PyCapsule_New(<void*>kafka_answer, FRAMING_NAME, NULL)
+TEXT_LINES = PyCapsule_New(<void*>text_line, FRAMING_NAME, NULL)
 
 
 cdef class Protocol:

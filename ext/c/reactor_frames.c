@@ -55,6 +55,21 @@ enum frame_status kafka_answer(const uint8_t *bytes, size_t size, uint32_t max_f
   return length_first(bytes, size, max_frame_bytes, view);
 }
 
+enum frame_status text_line(const uint8_t *bytes, size_t size, uint32_t max_frame_bytes,
+                            struct frame_view *view) {
+  const uint8_t *newline = memchr(bytes, '\n', size);
+  size_t length = newline ? (size_t)(newline - bytes) : size;
+  *view = (struct frame_view){0};
+  if (length > max_frame_bytes) {
+    view->end = (uint32_t)length;
+    return FRAME_TOO_LARGE;
+  }
+  if (!newline)
+    return FRAME_PARTIAL;
+  view->end = (uint32_t)length + 1;
+  return FRAME_WHOLE;
+}
+
 int64_t frame_memory_used(const struct frame_memory *memory) {
   return __atomic_load_n(&memory->used, __ATOMIC_RELAXED);
 }

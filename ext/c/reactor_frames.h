@@ -3,8 +3,8 @@
  * in the connection's inbox, whose memory grows with the bytes received and never with the length announced.
  * Knows neither Python nor sockets: the caller hands in the function that reads.
  *
- * A framing is one function (one for each protocol); Kafka's are here: an int32 length and then that many
- * bytes.
+ * A framing is one function (one for each protocol). Kafka's are here: an int32 length and then that many
+ * bytes; and lines of text, which the control socket speaks.
  *
  * The memory of all unfinished frames together is bounded: a large frame grows to half of what the others
  * leave, so that many of them get less each, and something is left for those who come later. */
@@ -47,6 +47,9 @@ enum frame_status kafka_request(const uint8_t *bytes, size_t size, uint32_t max_
                                 struct frame_view *view);
 enum frame_status kafka_answer(const uint8_t *bytes, size_t size, uint32_t max_frame_bytes,
                                struct frame_view *view);
+/* A frame is a line with its end. */
+enum frame_status text_line(const uint8_t *bytes, size_t size, uint32_t max_frame_bytes,
+                            struct frame_view *view);
 
 /* What all inboxes together hold, and the large frames that came out of them until somebody frees those,
  * which may be another thread. */

@@ -18,6 +18,7 @@ FOREVER_MS: Final[int]
 UNFINISHED_BYTES_MAX: Final[int]
 KAFKA_REQUESTS: Final[Framing]
 KAFKA_ANSWERS: Final[Framing]
+TEXT_LINES: Final[Framing]
 
 class FileRange(Face):
     """Bytes of a file; whoever holds the object keeps the file open."""

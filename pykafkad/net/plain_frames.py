@@ -1,8 +1,8 @@
 """Framing in plain Python, for net/plain_loop.py; ext/c/reactor_frames.c is the same in C.
 
-A framing says what bytes of a stream make a frame; Kafka's are here: an int32 length and then that many bytes. Memory
-grows with the bytes received, never with the length announced. A frame once given out lies in a buffer that is never
-written again.
+A framing says what bytes of a stream make a frame. Kafka's are here: an int32 length and then that many bytes; and lines
+of text, which the control socket speaks. Memory grows with the bytes received, never with the length announced. A frame
+once given out lies in a buffer that is never written again.
 """
 
 from __future__ import annotations
@@ -51,6 +51,15 @@ def kafka_request(data: bytearray, start: int, max_frame_bytes: int) -> Frame | 
     if isinstance(found, Frame) and data.startswith(_PRODUCE, found.start, found.end):
         return found._replace(appends=True)
     return found
+
+
+def text_line(data: bytearray, start: int, max_frame_bytes: int) -> Frame | int:
+    """A frame is a line with its end."""
+    end = data.find(b"\n", start)
+    length = (end if end >= 0 else len(data)) - start
+    if length > max_frame_bytes:
+        raise FrameError(f"Invalid receive (size = {length} larger than {max_frame_bytes})")
+    return Frame(start, end + 1) if end >= 0 else -1
 
 
 def trouble(head: bytes, max_frame_bytes: int) -> str:

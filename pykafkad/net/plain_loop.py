@@ -28,6 +28,7 @@ from pykafkad.net.plain_protocol import (
     ANSWERS_MAX,
     KAFKA_ANSWERS,
     KAFKA_REQUESTS,
+    TEXT_LINES,
     Protocol,
 )
 from pykafkad.net.plain_room import UNFINISHED_BYTES_MAX, FrameRoom
@@ -59,6 +60,7 @@ __all__ = [
     "KAFKA_ANSWERS",
     "KAFKA_REQUESTS",
     "MAX_FRAME_BYTES",
+    "TEXT_LINES",
     "UNFINISHED_BYTES_MAX",
     "Connection",
     "FrameError",

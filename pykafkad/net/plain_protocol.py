@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 from typing import Protocol as Face
 
-from pykafkad.net.plain_frames import MAX_FRAME_BYTES, Framing, kafka_answer, kafka_request
+from pykafkad.net.plain_frames import MAX_FRAME_BYTES, Framing, kafka_answer, kafka_request, text_line
 
 if TYPE_CHECKING:
     import socket
@@ -25,6 +25,7 @@ ANSWER_BYTES_MAX = 1024 * 1024
 BROKERS_PROTOCOL = "on_frame"
 KAFKA_REQUESTS: Framing = kafka_request
 KAFKA_ANSWERS: Framing = kafka_answer
+TEXT_LINES: Framing = text_line
 
 
 class Protocol:
