@@ -29,6 +29,7 @@ cdef class Exchange:
     cdef readonly int version
     cdef readonly int correlation_id
     cdef readonly object client_id
+    cdef public object watcher  # told of the exchange just before its answer is encoded; None: nobody
     cdef public object refuse  # makes the API's answer of a KafkaError, should the response not fit into a message
     cdef readonly object ticket
     cdef readonly bint is_large  # the request was not read, since it has too many elements for the loop
@@ -105,6 +106,9 @@ cdef class Exchange:
     def encode(self):
         if self.held is not None:
             return self.held
+        if self.watcher is not None:
+            watcher, self.watcher = self.watcher, None
+            watcher(self)
         parts, self.parts = self.parts, None
         if parts is not None:
             return parts

@@ -42,7 +42,7 @@ Serves Kafka's protocol. Without arguments: on 127.0.0.1:9092, with its data in 
   --until-eof           stop when standard input ends: with the program that holds its other end
   --remove-at-eof DIR   with --until-eof: remove DIR then
   --override KEY=VALUE  any config key; may be given again and again
-  --log-level LEVEL     debug, info, warn, error or off
+  --log-level LEVEL     trace, debug, info, warn, error or off
 
 Configs come from the file, from KAFKA_ environment variables (KAFKA_LOG_DIRS is log.dirs), and from the
 options; a later one wins. --host and --port replace those of the first listener that is for clients.

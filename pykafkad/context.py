@@ -16,11 +16,12 @@ Context = Exchange  # version, client id, principal, listener; the answer's plac
 class ConnectionState:
     """Made when there is something to remember."""
 
-    __slots__ = ("principal", "software", "waiters")
+    __slots__ = ("client_id", "principal", "software", "waiters")
 
     def __init__(self) -> None:
         self.principal = ANONYMOUS
         self.software: tuple[str, str] | None = None  # the client's, and its version
+        self.client_id = ""  # as it was when the client introduced itself
         self.waiters: set[Waiter] | None = None  # made for the first one: many connections never wait
 
     def own_waiters(self) -> set[Waiter]:

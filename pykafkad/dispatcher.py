@@ -6,6 +6,9 @@ do not serve is the one exception: it is answered in the layout of version 0 (KI
 
 A handler gives its response, or the context whose answer it keeps for later, or None where there is no answer, or work
 that is done in slices and comes to one of these (slices.py). Large messages are read and written by a thread (large.py).
+
+Requests can be watched (request_watch.py): then the routes are made anew, with handlers that tell of their requests. So
+what is done for a request that nobody watches is the same, and asks nothing.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from pykafkad import handlers, messages
 from pykafkad.context import Context
 from pykafkad.handlers import Unanswerable
 from pykafkad.hot.wire import RequestReader, Route, WireError, WorkInSlices
-from pykafkad.logs import logger, where
+from pykafkad.logs import TRACE, follow, logger, unfollow, where
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.broker import Broker
     from pykafkad.large import LargeMessages
     from pykafkad.pure.authorization import Authorizer
+    from pykafkad.request_watch import RequestWatch, Sink
     from pykafkad.workers import Done, Work
 
     class Serving(Broker, Protocol):
@@ -40,13 +44,18 @@ if TYPE_CHECKING:
 API_VERSIONS = 18
 
 log = logger("dispatcher")
+requests_log = logger("requests")
 
 
 class Dispatcher:
     _large_messages: LargeMessages | None = None
+    _watch: RequestWatch | None = None  # None: nobody watches
 
     def __init__(self, broker: Serving) -> None:
         self._broker = broker
+        self._make_routes()
+
+    def _make_routes(self) -> None:
         self._reader = RequestReader(self._route_of)
         self._read = self._reader.read
 
@@ -72,6 +81,45 @@ class Dispatcher:
             self._end_with(connection, error)
             return None
         return context
+
+    # -- watching
+
+    def watch(self, sink: Sink, *, bodies: bool = False) -> None:
+        """`sink` is called with each request from now on, when it is answered; `bodies`: with what is in its messages."""
+        from pykafkad.request_watch import RequestWatch
+
+        before, self._watch = self._watch, self._watch or RequestWatch(self._broker)
+        self._watch.sinks[sink] = bodies
+        if before is None:
+            self._make_routes()
+
+    def unwatch(self, sink: Sink) -> None:
+        if (
+            self._watch is not None
+            and self._watch.sinks.pop(sink, None) is not None
+            and not self._watch.sinks
+        ):
+            self._watch = None
+            self._make_routes()
+
+    def follow_levels(self) -> None:
+        """Requests are logged at the level debug, and at trace with what is in them."""
+        follow(self._levels_changed)
+
+    def unfollow_levels(self) -> None:
+        unfollow(self._levels_changed)
+
+    def _levels_changed(self) -> None:
+        if requests_log.debugs:
+            from pykafkad.request_watch import log_request
+
+            self.watch(log_request, bodies=requests_log.level <= TRACE)
+        elif self._watch is not None:
+            from pykafkad.request_watch import log_request
+
+            self.unwatch(log_request)
+
+    # -- handling
 
     def _handle(self, context: Context, request: Any, done: Callable[[Any], None]) -> None:
         """A large request, once it is read; `done` is told the handler's result, or what ended it."""
@@ -118,6 +166,8 @@ class Dispatcher:
             from pykafkad.handlers.authorized import guarded
 
             handle, short_form = guarded(api, module, self._broker.authorizer), None
+        if self._watch is not None:
+            handle, short_form = self._watch.watched(handle), None
         # The answer to ApiVersions always has the old header: the client does not know yet what we speak.
         return Route(
             getattr(messages, f"{api.name}Request"),

@@ -3,7 +3,8 @@
 Owns the levels and the stream. A logger has the root's level unless it was given its own (KIP-412). The standard
 library's logging is not used: it costs milliseconds at start, and a line here is one write. Users never see a traceback
 unless the level is debug. If standard error is a pipe that nobody reads, lines that do not fit into it are counted and
-dropped, so that the broker never waits for it.
+dropped, so that the broker never waits for it. Whoever does something else at another level, rather than ask for each
+line, follows the levels.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any, TextIO
 
 TRACE, DEBUG, INFO, WARN, ERROR, FATAL, OFF = 5, 10, 20, 30, 40, 50, 100
-LEVELS = {"debug": DEBUG, "info": INFO, "warn": WARN, "error": ERROR, "off": OFF}
+LEVELS = {"trace": TRACE, "debug": DEBUG, "info": INFO, "warn": WARN, "error": ERROR, "off": OFF}
 _NAMES = {
     TRACE: "TRACE",
     DEBUG: "DEBUG",
@@ -35,6 +37,7 @@ PIPE_BYTES = 4096  # Linux' PIPE_BUF
 _level = INFO  # of the root logger
 _stream: TextIO | None = None  # None: whatever sys.stderr is when the line is written
 _loggers: dict[str, Logger] = {}
+_followers: list[Callable[[], object]] = []
 _lost = 0  # lines dropped since the last one that could be written
 _cut = False  # the last line was written only in part
 # By descriptor: what polls it, or None for a file, which always accepts lines.
@@ -43,7 +46,7 @@ _second = (-1, "")  # the last second that was formatted: most lines share it
 
 
 def set_level(name: str) -> None:
-    """debug, info, warn, error or off; ValueError names what is allowed."""
+    """trace, debug, info, warn, error or off; ValueError names what is allowed."""
     if name.lower() not in LEVELS:
         raise ValueError(f"unknown log level {name}: one of {', '.join(LEVELS)}")
     _set_root(LEVELS[name.lower()])
@@ -55,6 +58,23 @@ def _set_root(level: int) -> None:
     for each in _loggers.values():
         if each.own is None:
             each.level = level
+    _tell_followers()
+
+
+def follow(changed: Callable[[], object]) -> None:
+    """`changed` is called now, and whenever levels change."""
+    _followers.append(changed)
+    changed()
+
+
+def unfollow(changed: Callable[[], object]) -> None:
+    if changed in _followers:
+        _followers.remove(changed)
+
+
+def _tell_followers() -> None:
+    for changed in _followers:
+        changed()
 
 
 def levels() -> dict[str, str]:
@@ -71,6 +91,7 @@ def set_logger_level(name: str, level: str | None) -> None:
     found = _loggers[name]
     found.own = None if level is None else _NUMBERS[level]
     found.level = _level if found.own is None else found.own
+    _tell_followers()
 
 
 def set_stream(stream: TextIO | None) -> None:
@@ -89,12 +110,17 @@ def _timestamp() -> str:
 
 
 def _write(level: int, name: str, text: str) -> None:
-    # Texts may contain what a client sent, which must not be able to forge further lines.
-    text = text.replace("\r", "\\r").replace("\n", "\\n")
-    line = f"[{_timestamp()}] {_NAMES[level]} [{name}] {text}\n"
+    line = f"[{_timestamp()}] {_NAMES[level]} [{name}] {escaped(text)}\n"
     stream = _stream or sys.stderr
     if stream is not None:  # it was closed when the process began
         put(stream, line)
+
+
+def escaped(text: str) -> str:
+    """Texts may contain what a client sent, which must forge no further lines and send nothing to a terminal."""
+    if text.isprintable():
+        return text
+    return "".join([each if each.isprintable() else each.encode("unicode_escape").decode() for each in text])
 
 
 def put(stream: TextIO, text: str) -> None:
@@ -163,6 +189,10 @@ class Logger:
         self.name = name
         self.own: int | None = None
         self.level = _level
+
+    def trace(self, text: str) -> None:
+        if self.level <= TRACE:
+            _write(TRACE, self.name, text)
 
     def debug(self, text: str) -> None:
         if self.level <= DEBUG:

@@ -46,7 +46,7 @@ with the groups and their offsets. What groups commit meanwhile is gone at the e
                         advertised.listeners says otherwise
   --port PORT           0: any free one; the ready line names it
   --override KEY=VALUE  any config key; may be given again and again
-  --log-level LEVEL     debug, info, warn, error or off
+  --log-level LEVEL     trace, debug, info, warn, error or off
 
 TMPDIR needs room for the directories' small files and __consumer_offsets.
 """

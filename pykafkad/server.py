@@ -157,6 +157,7 @@ class Broker:
         self._handle_signals()
         self.listeners.listen(self.reactor, self.quiet.allows)
         Sweep(self.reactor, self.config["connections.max.idle.ms"], self.slices.run).begin()
+        self.dispatcher.follow_levels()
         self.group_coordinator.start()
 
     def _begin_jobs(self) -> None:
@@ -322,6 +323,8 @@ class Broker:
             self._telemetry.disconnected(connection)
         if reason and self.quiet.allows(log, f"closed connections ({kind_of(reason)})", host_of(connection)):
             log.info(f"closed the connection of {peer_of(connection)}: {reason}")
+        elif log.debugs:
+            log.debug(f"the connection of {peer_of(connection)} has ended{software_of(connection)}")
 
     def wait(
         self,
@@ -422,6 +425,7 @@ class Broker:
 
     def shut_down(self) -> None:
         """Finish what is under way, flush, write the checkpoints and the marker of a clean stop."""
+        self.dispatcher.unfollow_levels()
         self.waiting.expire_all()
         self.group_coordinator.stop()
         self.reactor.drain(DRAIN_MS)
@@ -513,6 +517,11 @@ def unfinished_bytes(config: BrokerConfig) -> dict[str, int]:
 def peer_of(connection: Any) -> str:
     host, port = connection.peer
     return f"{host}:{port}"
+
+
+def software_of(connection: Any) -> str:
+    state = connection.state
+    return "" if state is None or state.software is None else f" ({' '.join(state.software)})"
 
 
 def host_of(connection: Any) -> str:

@@ -39,6 +39,8 @@ class Publishers:
         self._publishers[name] = publish
 
     def publish(self, delta: Delta) -> Work:
+        if log.debugs:
+            say_topics(delta)
         for name, publish in self._publishers.items():
             if publish is None:
                 continue
@@ -50,3 +52,13 @@ class Publishers:
                 if delta.is_whole:
                     raise  # a start that does not find what it needs is none
                 log.exception(f"{name} could not follow a change of the metadata", error)
+
+
+def say_topics(delta: Delta) -> None:
+    """Those that were made and deleted while it runs."""
+    if delta.is_whole:
+        return
+    for topic in delta.created.values():
+        log.debug(f"topic {topic.name} was created with {len(topic.partitions)} partitions")
+    for topic in delta.deleted.values():
+        log.debug(f"topic {topic.name} was deleted")

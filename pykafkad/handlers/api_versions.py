@@ -50,7 +50,8 @@ def handle(broker: Broker, request: ApiVersionsRequest, context: Context) -> Any
         return ApiVersionsResponse(error_code=INVALID_REQUEST)
     if version >= SOFTWARE_SINCE:
         software = shared_software(request.client_software_name, request.client_software_version)
-        broker.state_of(context.connection).software = software
+        state = broker.state_of(context.connection)
+        state.software, state.client_id = software, context.client_id
     image = broker.image
     return ApiVersionsResponse(
         api_keys=rows(),

@@ -110,6 +110,7 @@ class Exchange:
 
     response: Any
     refuse: Any  # Callable[[KafkaError], Any] | None
+    watcher: Any  # Callable[[Exchange], None] | None: told just before the answer is encoded
     @property
     def connection(self) -> Any: ...
     @property

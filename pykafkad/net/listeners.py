@@ -222,6 +222,8 @@ class Listeners:
             self._make_room()
         if self._is_at_a_bound(listener):
             self._let_in()
+        if log.debugs:
+            log.debug(f"{address}:{connection.peer[1]} has connected to {listener.endpoint}")
         if self._count == self._descriptors and self._allows(log, "connections without descriptors", "all"):
             log.warn(
                 f"There are {self._count} connections, as many as the process has descriptors for (ulimit -n):"

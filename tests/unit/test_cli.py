@@ -165,7 +165,7 @@ def test_the_log_level_is_set_before_anything_is_said(
         (["--ephemeral=yes"], "unknown option --ephemeral"),
         (["a", "b"], "one properties file only: a or b?"),
         (["--override", "novalue"], "--override novalue: key=value"),
-        (["--log-level", "loud"], "--log-level loud: one of debug, info, warn, error, off"),
+        (["--log-level", "loud"], "--log-level loud: one of trace, debug, info, warn, error, off"),
         (["--remove-at-eof", "/x"], "goes with --until-eof"),
         (["--until-eof", "--remove-at-eof="], "needs a directory"),
         (["--ephemeral", "--data", "x"], "--ephemeral keeps nothing"),

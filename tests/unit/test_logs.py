@@ -43,7 +43,7 @@ def test_lines_below_the_level_are_not_written(stream: io.StringIO) -> None:
 
 
 def test_an_unknown_level_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="debug, info, warn, error, off"):
+    with pytest.raises(ValueError, match="trace, debug, info, warn, error, off"):
         logs.set_level("loud")
 
 
