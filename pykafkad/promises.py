@@ -37,6 +37,10 @@ class Promises:
     def held_count(self) -> int:
         return len(self._left)
 
+    def held_by(self) -> list[tuple[str, int]]:
+        """The partitions that answers wait for, and how many answers each."""
+        return [(partition.name, len(waiting)) for partition, waiting in self._held.items()]
+
     # -- the end of a pass
 
     def refuse(self, failed: Container[int]) -> None:

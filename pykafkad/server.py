@@ -16,6 +16,7 @@ import socket
 import sys
 from collections.abc import Iterable
 from functools import partial
+from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.clock import Clock
@@ -26,6 +27,7 @@ from pykafkad.cluster.publishing import GROUPS, LISTENERS, TELEMETRY
 from pykafkad.cluster.replicas import Replicas
 from pykafkad.cluster.turns import tell
 from pykafkad.context import ConnectionState
+from pykafkad.control.server import ControlSocket
 from pykafkad.coordinator.groups import GroupCoordinator
 from pykafkad.coordinator.runtime.loop import CoordinatorLoop
 from pykafkad.dispatcher import Dispatcher
@@ -128,6 +130,7 @@ class Broker:
         self._client_quotas: ClientQuotas | None = None
         self._config_changes: ConfigChanges | None = None
         self._telemetry: Telemetry | None = None
+        self.control = ControlSocket(self)
         self.exit_code = 0
         self._stopping = False
 
@@ -158,6 +161,7 @@ class Broker:
         self.listeners.listen(self.reactor, self.quiet.allows)
         Sweep(self.reactor, self.config["connections.max.idle.ms"], self.slices.run).begin()
         self.dispatcher.follow_levels()
+        self.control.open(self.storage.online[0].path)
         self.group_coordinator.start()
 
     def _begin_jobs(self) -> None:
@@ -349,6 +353,7 @@ class Broker:
             connection.close("a waiting request failed")
 
         waiter = self.waiting.wait(partitions, max_wait_ms, tracked, failed, moved)
+        waiter.request = attempt.__self__ if isinstance(attempt, MethodType) else None
         waiters.add(waiter)
 
     def forget_waiters(self, connection: Any) -> None:
@@ -425,6 +430,7 @@ class Broker:
 
     def shut_down(self) -> None:
         """Finish what is under way, flush, write the checkpoints and the marker of a clean stop."""
+        self.control.close()
         self.dispatcher.unfollow_levels()
         self.waiting.expire_all()
         self.group_coordinator.stop()

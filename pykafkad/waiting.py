@@ -10,7 +10,7 @@ waiter is in the `waiters` of each of its partitions and has a running timer, or
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class Timer(Protocol):
 
 
 class Waiter:
-    __slots__ = ("attempt", "failed", "moved", "partitions", "timer")
+    __slots__ = ("attempt", "failed", "moved", "partitions", "request", "timer")
 
     def __init__(
         self, attempt: Attempt, failed: Callable[[Exception], None], partitions: list[Replica]
@@ -39,6 +39,7 @@ class Waiter:
         self.partitions = partitions
         self.moved: Moved = {}  # those that have advanced; if there are any, it is in `woken`
         self.timer: Timer | None = None
+        self.request: object = None  # what waits, for those who want to know
 
 
 class Waiting:
@@ -50,6 +51,9 @@ class Waiting:
     @property
     def count(self) -> int:
         return len(self._waiters)
+
+    def __iter__(self) -> Iterator[Waiter]:
+        return iter(list(self._waiters))
 
     def wait(
         self,

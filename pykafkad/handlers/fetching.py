@@ -285,6 +285,9 @@ class Fetch:
                 uses_topic_ids=self.context.version >= TOPIC_IDS_SINCE,
                 now_ms=self.broker.clock.monotonic_ms(),
             )
+            if session is not None:
+                host, port = self.context.connection.peer
+                session.client = self.context.client_id, f"{host}:{port}"
         return FetchResponse(session_id=session.id if session is not None else 0), session
 
     def tell(self, response: Any, session: Session | None, answers: list[Answer]) -> None:

@@ -8,7 +8,7 @@ Invariants: a session's epoch is the one that its next request must carry; a ses
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
@@ -74,7 +74,16 @@ class Followed:
 
 
 class Session:
-    __slots__ = ("created_ms", "epoch", "id", "last_used_ms", "partitions", "privileged", "uses_topic_ids")
+    __slots__ = (
+        "client",
+        "created_ms",
+        "epoch",
+        "id",
+        "last_used_ms",
+        "partitions",
+        "privileged",
+        "uses_topic_ids",
+    )
 
     def __init__(
         self,
@@ -91,6 +100,7 @@ class Session:
         self.privileged = privileged
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = self.last_used_ms = now_ms
+        self.client: tuple[str, str] = ("", "")  # its id and its address, for those who want to know
 
     def follow(self, each: Followed) -> None:
         known = self.partitions.setdefault(each.key, each)
@@ -132,6 +142,9 @@ class FetchSessions:
 
     def __len__(self) -> int:
         return len(self._sessions)
+
+    def __iter__(self) -> Iterator[Session]:
+        return iter(list(self._sessions.values()))
 
     def decide(self, session_id: int, epoch: int, *, uses_topic_ids: bool) -> Decision:
         """Decide what kind of fetch a request is. For an INCREMENTAL one the caller applies its changes to the session,

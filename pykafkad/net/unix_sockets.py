@@ -1,0 +1,82 @@
+"""Unix sockets in a directory, for their owner alone: binding one, connecting to it, asking who came.
+
+Invariants: nobody can connect before the socket has the mode PRIVATE, since it listens only after that; what lies at its
+path is replaced, so whoever binds must own the directory (a broker has its lock). An address of a Unix socket has room
+for some 100 bytes, and a data directory may have a longer path: then the address goes by way of a descriptor of the
+directory, which needs Linux' /proc and leaves nothing behind that would have to be found or removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+import stat
+import struct
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ADDRESS_BYTES = 100  # sun_path has 108 on Linux, 104 elsewhere, with a zero at its end
+PRIVATE = 0o600
+CREDENTIALS = struct.Struct("3i")  # process, user, group
+
+
+@contextlib.contextmanager
+def _address(path: str) -> Iterator[str]:
+    """What names this path for as long as the block lasts, short enough for bind() and connect()."""
+    if len(os.fsencode(path)) <= ADDRESS_BYTES:
+        yield path
+        return
+    if sys.platform != "linux":
+        raise OSError(errno.ENAMETOOLONG, f"{os.strerror(errno.ENAMETOOLONG)} for a Unix socket")
+    directory, name = os.path.split(path)
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{fd}/{name}"
+    finally:
+        os.close(fd)
+
+
+def bind(path: str) -> socket.socket:
+    """A socket that only its owner can open, bound and not listening yet; OSError."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path)
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with _address(path) as address:
+            sock.bind(address)
+        os.chmod(path, PRIVATE)
+        mode = os.stat(path).st_mode
+        if stat.S_IMODE(mode) != PRIVATE:
+            os.unlink(path)
+            raise OSError(errno.EPERM, "the file system does not keep others from a socket")
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def connect(path: str, timeout_s: float) -> socket.socket:
+    """OSError: nobody listens there, or it is somebody else's."""
+    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(timeout_s)
+        with _address(path) as address:
+            sock.connect(address)
+    except BaseException:
+        sock.close()
+        raise
+    return sock
+
+
+def is_ours(fd: int) -> bool:
+    """Whether who connected is this user (or root), where the system says who it is; elsewhere the mode alone counts."""
+    if sys.platform != "linux":
+        return True
+    with socket.socket(fileno=os.dup(fd)) as sock:
+        asked = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    return CREDENTIALS.unpack(asked)[1] in (os.geteuid(), 0)
