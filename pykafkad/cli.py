@@ -301,14 +301,13 @@ def load_config(options: Options, temporary: str | None) -> tuple[BrokerConfig, 
 
 
 def default_data_directory() -> str:
-    """The directory for this user's data, by the conventions of the operating system."""
-    home = os.path.expanduser("~")
-    xdg = os.environ.get("XDG_DATA_HOME", "")
-    if not os.path.isabs(home) and not os.path.isabs(xdg):
+    """The directory for this user's data."""
+    from pykafkad.places import data_directory
+
+    found = data_directory()
+    if found is None:
         raise UsageError("there is no home directory to keep data in: name one with --data DIR")
-    if sys.platform == "darwin":
-        return os.path.join(home, "Library", "Application Support", "pykafkad")
-    return os.path.join(xdg if os.path.isabs(xdg) else os.path.join(home, ".local", "share"), "pykafkad")
+    return found
 
 
 def _make_temporary_directory() -> str:

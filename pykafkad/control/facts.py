@@ -48,6 +48,7 @@ def rows(broker: Broker, client: object, arguments: Row) -> Iterator[Row | None]
 
 
 def topics_in(row: Row) -> Iterable[str]:
+    """That the group is about."""
     if "member" in row:
         return [*(row["member"]["topics"] or ()), *(row["member"]["assigned"] or ())]
     return [row["committed"]["topic"]] if "committed" in row else []
@@ -56,6 +57,8 @@ def topics_in(row: Row) -> Iterable[str]:
 def group_rows(broker: Broker, group_id: str) -> Iterator[Row | None]:
     group = group_facts.find(broker, group_id)
     if group is None:
+        if group_facts.are_loading(broker):
+            yield {"coordinator": "loading"}
         return
     yield {"group": group_facts.group_facts(group)}
     for member in list(group_facts.members_of(group).values()):

@@ -34,6 +34,10 @@ def find(broker: Broker, group_id: str) -> Any:
     return None
 
 
+def are_loading(broker: Broker) -> bool:
+    return any(not shard.is_active and not shard.has_failed for shard in broker.group_coordinator.shards)
+
+
 def members_of(group: Any) -> dict[str, Any]:
     members: dict[str, Any] = group.roster.members if group.TYPE == CLASSIC else group.members
     return members

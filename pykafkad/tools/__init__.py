@@ -25,6 +25,9 @@ TOOLS: dict[str, tuple[str, str]] = {
     "dump-log": ("dump_log", "what is in log, index and snapshot files (kafka-dump-log)"),
     "check": ("check", "whether a data directory is whole, and what a start would do with it"),
     "log-dirs": ("log_dirs", "sizes of the partitions in each log directory (kafka-log-dirs)"),
+    "status": ("status", "what a running broker has and does: topics, groups, connections, who waits"),
+    "trace": ("trace", "the requests of a running broker, as they are answered"),
+    "explain": ("explain", "why no records arrive: what a running broker knows of a group or topic"),
     "perf-produce": ("perf_produce", "how fast producing is (kafka-producer-perf-test)"),
     "perf-consume": ("perf_consume", "how fast consuming is (kafka-consumer-perf-test)"),
 }
