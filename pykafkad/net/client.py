@@ -2,7 +2,8 @@
 
 Owns what is known of the cluster (bootstrap addresses, brokers, the controller) and one connection a broker.
 `attempt` is the one place of retries: what Kafka calls retriable, and what happens to connections, is tried
-again with growing pauses until the time for the whole call is up (default.api.timeout.ms, 60 s). The tools and
+again with growing pauses until the time for the whole call is up (default.api.timeout.ms, 60 s). An address
+that never answered is given up much earlier (net/reaching.py): Unreachable says which, and why. The tools and
 their consumer and producer stand on it; nothing else of them touches sockets.
 """
 
@@ -14,17 +15,19 @@ from typing import Any, TypeVar
 
 from pykafkad import errors
 from pykafkad.messages import DescribeClusterRequest, FindCoordinatorRequest, MetadataRequest
-from pykafkad.net.connection import Connection, UnsupportedVersion
+from pykafkad.net import reaching
+from pykafkad.net.connection import CONNECT_TIMEOUT_S, Connection, UnsupportedVersion
+from pykafkad.net.reaching import REACH_S, Address, Unreachable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 T = TypeVar("T")
-Address = tuple[str, int]
 
 GROUP, TRANSACTION = 0, 1  # kinds of coordinators
 BACKOFF_MAX_S = 1.0
+SET_UP_LEAST_S = 0.2  # what the last try to reach an address gets
 
 RETRIABLE = frozenset(
     {
@@ -74,7 +77,7 @@ def addresses(text: str) -> list[Address]:
             continue
         host, _, port = entry.rpartition(":")
         if not host or not port.isdecimal():
-            raise ClientError(f"Invalid url in bootstrap.servers: {entry}")
+            raise ClientError(f"Invalid url in bootstrap.servers: {entry} (HOST:PORT is expected)")
         if int(port) > 65535:
             raise ClientError(f"Invalid port in bootstrap.servers: {entry}")
         found.append((host.removeprefix("[").removesuffix("]"), int(port)))
@@ -104,6 +107,7 @@ class Cluster:
         request_timeout_ms: int = 30_000,
         api_timeout_ms: int = 60_000,
         retry_backoff_ms: int = 100,
+        setup_timeout_ms: int = int(REACH_S * 1000),
         send_bytes: int = -1,
         receive_bytes: int = -1,
     ) -> None:
@@ -112,6 +116,11 @@ class Cluster:
         self.request_timeout_ms = request_timeout_ms
         self.api_timeout_ms = api_timeout_ms
         self.retry_backoff_ms = retry_backoff_ms
+        self._reach_s = min(setup_timeout_ms, api_timeout_ms) / 1000
+        self._tried: dict[
+            Address, float
+        ] = {}  # addresses that have not answered yet, since when they are tried
+        self._reached: dict[Address, None] = {}  # those that have answered, the first of them first
         self._buffers = (send_bytes, receive_bytes)
         self.brokers: dict[int, Address] = {}
         self.controller_id = -1
@@ -164,21 +173,56 @@ class Cluster:
         return connection
 
     def fresh(self, address: Address) -> Connection:
-        """A connection that is the caller's alone."""
-        send_bytes, receive_bytes = self._buffers
+        """A connection that is the caller's alone. Unreachable: a broker's own address, which never answered."""
         try:
-            connection = Connection(
-                *address, self.client_id, send_bytes=send_bytes, receive_bytes=receive_bytes
-            )
-        except OSError:
-            self._complain(address)
+            connection = self._set_up(address)
+        except OSError as problem:
+            if address in self._reached:
+                self._complain(address)
+            elif address not in self._bootstrap and self._is_time_up(address):
+                raise self._misadvertised(address, problem) from problem
             raise
+        self._reached[address] = None
+        return connection
+
+    def _set_up(self, address: Address) -> Connection:
+        limit_s = None if address in self._reached else self._time_to_reach(address)
+        send_bytes, receive_bytes = self._buffers
+        deadline = self.request_deadline() if limit_s is None else time.monotonic() + limit_s
+        connection = Connection(
+            *address,
+            self.client_id,
+            send_bytes=send_bytes,
+            receive_bytes=receive_bytes,
+            timeout_s=CONNECT_TIMEOUT_S if limit_s is None else limit_s,
+        )
         try:
-            connection.learn_versions(self.request_deadline())
+            connection.learn_versions(deadline)
         except BaseException:
             connection.close()
             raise
         return connection
+
+    # -- addresses that have not answered yet
+
+    def _time_to_reach(self, address: Address) -> float:
+        """How long this try may take: what is left, and of the bootstrap addresses each has its share."""
+        now = time.monotonic()
+        left = self._tried.setdefault(address, now) + self._reach_s - now
+        if address in self._bootstrap:
+            left = min(left, self._reach_s / len(self._bootstrap))
+        return max(SET_UP_LEAST_S, left)
+
+    def _is_time_up(self, address: Address) -> bool:
+        """Whether the next try, after a pause, would come too late."""
+        return time.monotonic() + BACKOFF_MAX_S / 2 >= self._tried[address] + self._reach_s
+
+    def _is_hopeless(self, address: Address, problem: OSError) -> bool:
+        return isinstance(problem, reaching.NotKafka) or self._is_time_up(address)
+
+    def _misadvertised(self, address: Address, problem: OSError) -> Unreachable:
+        node_id = next((id for id, known in self.brokers.items() if known == address), -1)
+        return reaching.misadvertised(next(iter(self._reached)), node_id, address, problem)
 
     def _complain(self, address: Address) -> None:
         if address not in self._complained:
@@ -206,13 +250,15 @@ class Cluster:
         """Some broker that answers: a known one, or one of the bootstrap addresses."""
         for connection in self._connections.values():
             return connection
-        problem: OSError = ConnectionError("no address")
+        problems: dict[Address, OSError] = {}
         for address in dict.fromkeys([*self.brokers.values(), *self._bootstrap]):
             try:
                 return self.connect(address)
-            except OSError as caught:
-                problem = caught
-        raise problem
+            except OSError as problem:
+                problems[address] = problem
+        if not self._reached and all(self._is_hopeless(*pair) for pair in problems.items()):
+            raise reaching.nowhere(problems)
+        raise next(reversed(problems.values()))
 
     def broker(self, node_id: int) -> Connection:
         """The broker of that id; its address may have to be learned first."""
@@ -302,6 +348,7 @@ def api_timeouts(configs: Mapping[str, str]) -> dict[str, int]:
         ("request.timeout.ms", "request_timeout_ms"),
         ("default.api.timeout.ms", "api_timeout_ms"),
         ("retry.backoff.ms", "retry_backoff_ms"),
+        ("socket.connection.setup.timeout.ms", "setup_timeout_ms"),
         ("send.buffer.bytes", "send_bytes"),
         ("receive.buffer.bytes", "receive_bytes"),
     ):

@@ -16,6 +16,7 @@ from typing import Any
 from pykafkad import __version__, errors, messages
 from pykafkad.hot import wire
 from pykafkad.net.answers import read_answer, response_type
+from pykafkad.net.reaching import NoAnswer, NotKafka
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 SIZE = Struct(">i")
 API_VERSIONS_NAMED = 3  # since this version the client says what it is
 ANSWER_BYTES_MAX = 1 << 30
+VERSIONS_BYTES_MAX = 1 << 20  # of a first answer: a larger size is no size but another protocol
 CONNECT_TIMEOUT_S = 10.0
 
 
@@ -44,7 +46,14 @@ class Connection:
     """A socket to one broker. ConnectionError or TimeoutError: it is of no use any more."""
 
     def __init__(
-        self, host: str, port: int, client_id: str, *, send_bytes: int = -1, receive_bytes: int = -1
+        self,
+        host: str,
+        port: int,
+        client_id: str,
+        *,
+        send_bytes: int = -1,
+        receive_bytes: int = -1,
+        timeout_s: float = CONNECT_TIMEOUT_S,
     ) -> None:
         self.host = host
         self.port = port
@@ -52,7 +61,10 @@ class Connection:
         self._correlation_id = 0
         self._waiting: deque[tuple[int, Any, int]] = deque()  # correlation id, type of the answer, version
         self.versions: dict[int, tuple[int, int]] = {}
-        self._socket = socket.create_connection((host, port), CONNECT_TIMEOUT_S)
+        try:
+            self._socket = socket.create_connection((host, port), timeout_s)
+        except UnicodeError as problem:  # of a label that is too long for a host name
+            raise socket.gaierror(str(problem)) from problem
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if send_bytes > 0:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_bytes)
@@ -72,8 +84,7 @@ class Connection:
             client_software_name="pykafkad", client_software_version=__version__
         )
         for version in (API_VERSIONS_NAMED, 0):
-            self._send(request, version)
-            answer = self._receive(deadline)
+            answer = self._first_answer(request, version, deadline)
             code = int.from_bytes(answer[4:6], "big", signed=True)
             if code == errors.UNSUPPORTED_VERSION and version:
                 self._waiting.clear()
@@ -83,6 +94,18 @@ class Connection:
                 raise errors.KafkaError(response.error_code)
             self.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
             return
+
+    def _first_answer(self, request: Any, version: int, deadline: float) -> memoryview:
+        """Until it is there, nobody knows whether the other side is a broker."""
+        try:
+            self._send(request, version)
+            return self._receive(deadline, VERSIONS_BYTES_MAX)
+        except NotKafka:
+            raise
+        except TimeoutError as problem:
+            raise NoAnswer("does not answer") from problem
+        except ConnectionError as problem:
+            raise NoAnswer("closes them without an answer") from problem
 
     def version_for(self, request: Any, at_most: int = 1 << 15) -> int:
         """The newest version that both sides know."""
@@ -117,10 +140,11 @@ class Connection:
         for part in frame if isinstance(frame, list) else (frame,):
             self._socket.sendall(part)  # type: ignore[arg-type]
 
-    def _receive(self, deadline: float) -> memoryview:
-        (size,) = SIZE.unpack(self._exactly(SIZE.size, deadline))
-        if not 4 <= size <= ANSWER_BYTES_MAX:
-            raise ConnectionError(f"an answer of {size} bytes from {self.host}:{self.port}")
+    def _receive(self, deadline: float, bytes_max: int = ANSWER_BYTES_MAX) -> memoryview:
+        head = self._exactly(SIZE.size, deadline)
+        (size,) = SIZE.unpack(head)
+        if not 4 <= size <= bytes_max:
+            raise NotKafka(bytes(head))
         return memoryview(self._exactly(size, deadline))
 
     def _exactly(self, size: int, deadline: float) -> bytearray:
@@ -145,6 +169,15 @@ class Connection:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def abandoned(descriptor: int) -> bool:
+    """Whether nobody reads what is written to a pipe or socket any more."""
+    import select
+
+    poll = select.poll()
+    poll.register(descriptor, 0)
+    return any(events & select.POLLERR for _, events in poll.poll(0))
 
 
 def readable(descriptors: Sequence[int], timeout_s: float | None) -> list[int]:

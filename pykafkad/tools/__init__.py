@@ -12,7 +12,7 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 # the name on the command line -> the module, and what it does
 TOOLS: dict[str, tuple[str, str]] = {
@@ -33,6 +33,7 @@ TOOLS: dict[str, tuple[str, str]] = {
 }
 EXIT_FAILURE = 1
 EXIT_INTERRUPTED = 130
+EXIT_UNREAD = 141  # as a shell reports a program that died of SIGPIPE: nobody reads the output any more
 
 
 def main(name: str, arguments: Sequence[str]) -> int:
@@ -43,22 +44,29 @@ def main(name: str, arguments: Sequence[str]) -> int:
 
     tool = import_module(f"pykafkad.tools.{TOOLS[name][0]}")
     try:
-        code: int = tool.main(list(arguments))
-    except KeyboardInterrupt:
-        code = EXIT_INTERRUPTED
-    except BrokenPipeError:
+        code = _run(tool.main, arguments)
+        output.flush()
+    except output.Unread:
         output.discard()
+        return EXIT_UNREAD
+    except OSError as problem:
+        sys.stderr.write(f"standard output: {problem.strerror}\n")
         return EXIT_FAILURE
-    except Exception as problem:
-        output.flush()
-        sys.stderr.write(f"{_said(problem)}\n")
-        code = EXIT_FAILURE
-    try:
-        output.flush()
-    except BrokenPipeError:
-        output.discard()
-        return code or EXIT_FAILURE
     return code
+
+
+def _run(tool: Callable[[list[str]], int], arguments: Sequence[str]) -> int:
+    from pykafkad.tools import output
+
+    try:
+        return tool(list(arguments))
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except output.Unread:
+        raise
+    except Exception as problem:
+        output.error(_said(problem))
+        return EXIT_FAILURE
 
 
 def _said(problem: Exception) -> str:

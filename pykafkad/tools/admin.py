@@ -49,7 +49,7 @@ def connect(options: Options, *, client_id: str = "adminclient-1", timeout_ms: i
     file = options.value("command-config")
     configs = settings.load(file) if file is not None else {}
     settings.check_security(configs)
-    server = options.value("bootstrap-server") or configs.get("bootstrap.servers", "")
+    server = settings.bootstrap(options.value("bootstrap-server"), configs)
     return connect_to(server, configs, client_id=client_id, timeout_ms=timeout_ms)
 
 

@@ -9,7 +9,17 @@ from __future__ import annotations
 from pykafkad import errors
 from pykafkad.net.client import ClientError
 from pykafkad.tools import admin, configs_quotas, configs_resources, failures, output, settings
-from pykafkad.tools.options import Option, OptionError, Options, Usage, flag, run, value
+from pykafkad.tools.options import (
+    Option,
+    OptionError,
+    Options,
+    Usage,
+    bootstrap,
+    flag,
+    json_flag,
+    run,
+    value,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +53,7 @@ DEFAULTS = {
 }
 
 OPTIONS: tuple[Option, ...] = (
-    value("bootstrap-server", "server to connect to", "Brokers to start from, HOST:PORT,…"),
+    bootstrap(),
     value("bootstrap-controller", "controller to connect to", "Controllers to start from."),
     value("command-config", "properties file", "Configs of the client."),
     flag("alter", "Change configs."),
@@ -74,11 +84,21 @@ OPTIONS: tuple[Option, ...] = (
     value("ip", "", "The address."),
     value("group", "", "The group's id."),
     value("client-metrics", "", "The name of the client metrics subscription."),
+    json_flag("describe"),
+)
+JSON_EXAMPLE = """\
+{"configs": [{"entity": {"topics": "orders"}, "entries": [{"name": "retention.ms", "value": "5000",
+  "source": "DYNAMIC_TOPIC_CONFIG", "sensitive": false, "synonyms": [{"name": "retention.ms", "value": "5000",
+    "source": "DYNAMIC_TOPIC_CONFIG"}]}]}]}
+"""
+JSON_NOTE = (
+    "The entity has one entity type, or users and clients; a default one is called null. Quotas have the source "
+    "QUOTA, and SCRAM credentials SCRAM_CREDENTIAL with their iterations as the value. A sensitive value is null."
 )
 
 
 def main(arguments: Sequence[str]) -> int:
-    return run(OPTIONS, arguments, ABOUT, body, usage_for_faults=False)
+    return run(OPTIONS, arguments, ABOUT, body, as_json=as_json)
 
 
 def body(options: Options) -> int:
@@ -103,6 +123,19 @@ def body(options: Options) -> int:
             output.error(f"Error while executing config command with args '{shown}'")
             output.error(failures.described(problem))
     return 1
+
+
+def as_json(options: Options) -> object:
+    types, names = entities(options)
+    check(options, types, names)
+    cluster = _connect(options)
+    try:
+        if types[0] in RESOURCES:
+            name = names[0] if names else None
+            return {"configs": configs_resources.fields(cluster, types[0], name, options.has("all"))}
+        return {"configs": configs_quotas.fields(cluster, types, names)}
+    finally:
+        cluster.close()
 
 
 def _connect(options: Options) -> Cluster:
@@ -140,8 +173,6 @@ def check(options: Options, types: Sequence[str], names: Sequence[str]) -> None:
         for name in distinct:
             again.remove(name)
         raise ValueError(f"Duplicate entity type(s) specified: {','.join(again)}")
-    if not options.has_any(("bootstrap-server", "bootstrap-controller")):
-        raise ValueError("Either --bootstrap-server or --bootstrap-controller must be specified.")
     for name in types:
         if name not in ENTITY_TYPES:
             raise ValueError(

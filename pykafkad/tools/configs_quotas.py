@@ -216,22 +216,56 @@ def _entity_hash(entity: tuple[tuple[str, str | None], ...]) -> int:
 
 
 def _describe_credentials(cluster: Cluster, names: Sequence[str]) -> None:
-    users = [DescribeUserScramCredentialsRequest.UserName(name=name) for name in names]
-    request = DescribeUserScramCredentialsRequest(users=users or None)
-    response = cluster.ask_any("describeUserScramCredentials", request)
-    check(response.error_code, response.error_message)
-    mechanisms = {number: name for name, number in MECHANISMS.items()}
-    for row in response.results:
-        if row.error_code == errors.RESOURCE_NOT_FOUND:
-            continue
+    for row in _credentials(cluster, names):
         if row.error_code:
             output.line(
                 f"Error retrieving SCRAM credential configs for user-principal '{row.user}': "
                 f"{failures.class_name(row.error_code)}: {row.error_message}"
             )
             continue
-        texts = [
-            f"{mechanisms.get(info.mechanism, 'UNKNOWN')}=iterations={info.iterations}"
-            for info in row.credential_infos
-        ]
+        texts = [f"{name}={value}" for name, value in _mechanisms(row)]
         output.line(f"SCRAM credential configs for user-principal '{row.user}' are {', '.join(texts)}")
+
+
+def _credentials(cluster: Cluster, names: Sequence[str]) -> list[Any]:
+    """The users that have some, or whose cannot be told."""
+    users = [DescribeUserScramCredentialsRequest.UserName(name=name) for name in names]
+    request = DescribeUserScramCredentialsRequest(users=users or None)
+    response = cluster.ask_any("describeUserScramCredentials", request)
+    check(response.error_code, response.error_message)
+    return [row for row in response.results if row.error_code != errors.RESOURCE_NOT_FOUND]
+
+
+def _mechanisms(row: Any) -> list[tuple[str, str]]:
+    known = {number: name for name, number in MECHANISMS.items()}
+    return [
+        (known.get(info.mechanism, "UNKNOWN"), f"iterations={info.iterations}")
+        for info in row.credential_infos
+    ]
+
+
+# -- as JSON
+
+
+def fields(cluster: Cluster, types: Sequence[str], names: Sequence[str]) -> list[dict[str, object]]:
+    kinds = {component: kind for kind, component in ENTITIES.items()}
+    found: list[dict[str, object]] = [
+        {
+            "entity": {kinds[part.entity_type]: part.entity_name for part in row.entity},
+            "entries": [
+                _entry_fields(value.key, show_double(value.value), "QUOTA")
+                for value in sorted(row.values, key=lambda value: str(value.key))
+            ],
+        }
+        for row in _quotas(cluster, types, names)
+    ]
+    if types[0] == "users" and "clients" not in types and "" not in names:
+        for row in _credentials(cluster, names):
+            check(row.error_code, row.error_message)
+            entries = [_entry_fields(*pair, "SCRAM_CREDENTIAL") for pair in _mechanisms(row)]
+            found.append({"entity": {"users": row.user}, "entries": entries})
+    return found
+
+
+def _entry_fields(name: str, value: str, source: str) -> dict[str, object]:
+    return {"name": name, "value": value, "source": source, "sensitive": False, "synonyms": []}

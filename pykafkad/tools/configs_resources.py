@@ -130,6 +130,37 @@ def describe(cluster: Cluster, entity_type: str, name: str | None, everything: b
             output.line(f"  {entry.name}={_shown(entry.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
 
 
+def fields(cluster: Cluster, entity_type: str, name: str | None, everything: bool) -> list[dict[str, object]]:
+    """The configs of the entity, or of all of its type; an entity that does not exist is an error."""
+    if name is not None and not everything and not _exists(cluster, entity_type, name):
+        raise errors.KafkaError(
+            errors.RESOURCE_NOT_FOUND,
+            f"The {entity_type[:-1]} '{name}' doesn't exist and doesn't have dynamic config.",
+        )
+    return [
+        {
+            "entity": {entity_type: entity or None},
+            "entries": [
+                _entry_fields(entry) for entry in _entries(cluster, entity_type, entity, True, everything)
+            ],
+        }
+        for entity in ([name] if name is not None else _all_names(cluster, entity_type))
+    ]
+
+
+def _entry_fields(entry: Any) -> dict[str, object]:
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "source": SOURCES.get(entry.config_source, "UNKNOWN"),
+        "sensitive": entry.is_sensitive,
+        "synonyms": [
+            {"name": row.name, "value": row.value, "source": SOURCES.get(row.source, "UNKNOWN")}
+            for row in entry.synonyms
+        ],
+    }
+
+
 def _shown(text: str | None) -> str:
     return "null" if text is None else text
 

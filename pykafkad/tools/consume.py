@@ -13,9 +13,21 @@ from random import randrange
 
 from pykafkad import errors
 from pykafkad.net.client import ClientError
+from pykafkad.net.reaching import Unreachable
 from pykafkad.tools import admin, failures, formatters, output, settings
 from pykafkad.tools.consumer import Consumer
-from pykafkad.tools.options import INTEGER, LONG, Exit, Option, Options, Usage, flag, run, value
+from pykafkad.tools.options import (
+    INTEGER,
+    LONG,
+    Exit,
+    Option,
+    Options,
+    Usage,
+    bootstrap,
+    flag,
+    run,
+    value,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -60,7 +72,7 @@ OPTIONS: tuple[Option, ...] = (
     value("max-messages", "num_messages", "End after so many records.", kind=INTEGER),
     value("timeout-ms", "timeout_ms", "End when no record came for so long.", kind=LONG),
     flag("skip-message-on-error", "Go on behind records that cannot be shown."),
-    value("bootstrap-server", "server to connect to", "REQUIRED: brokers to start from, HOST:PORT,…"),
+    bootstrap(),
     value("key-deserializer", "deserializer for keys", "How keys are read."),
     value("value-deserializer", "deserializer for values", "How values are read."),
     flag("enable-systest-events", "Say shutdown_complete at the end, for Kafka's system tests."),
@@ -71,6 +83,20 @@ OPTIONS: tuple[Option, ...] = (
         default="read_uncommitted",
     ),
     value("group", "consumer group id", "The group to be a member of."),
+    flag("json", "Each record as a JSON object on a line of its own, instead of a formatter."),
+)
+JSON_EXAMPLE = """\
+{"topic": "orders", "partition": 0, "offset": 7, "timestamp": 1700000000000, "timestamp_type": "CreateTime",
+  "headers": [["trace", "a1"]], "key": "customer-1", "value": "tea"}
+"""
+JSON_NOTE = 'One such object a line. Keys, values and headers that are not UTF-8 are {"base64": "..."}.'
+FORMATTING = (
+    "formatter",
+    "formatter-property",
+    "property",
+    "formatter-config",
+    "key-deserializer",
+    "value-deserializer",
 )
 
 
@@ -103,7 +129,7 @@ def _check(options: Options) -> None:
             raise Usage("Options from-beginning and offset cannot be specified together.")
     elif options.has("offset"):
         raise Usage("The partition is required when offset is specified.")
-    options.require("bootstrap-server")
+    options.exclude("json", FORMATTING)
     for old, new in (("consumer-property", "command-property"), ("consumer.config", "command-config")):
         if options.has(old) and options.has(new):
             raise Usage(f"Options --{old} and --{new} cannot be specified together.")
@@ -174,6 +200,8 @@ def start_offset(options: Options) -> int:
 
 
 def _formatter(options: Options) -> formatters.Write:
+    if options.has("json"):
+        return formatters.as_json
     if options.has("formatter-property") and options.has("property"):
         raise Usage("Options --property and --formatter-property cannot be specified together.")
     if options.has("property"):
@@ -214,7 +242,7 @@ class _Run:
         self._bytes = 0
         self._started = time.monotonic()
         self._progress = output.Progress(enabled=not sys.stdout.isatty())
-        self._consumer = Consumer(options.text("bootstrap-server"), configs)
+        self._consumer = Consumer(settings.bootstrap(options.value("bootstrap-server"), configs), configs)
         self._subscribe(options, offset)
 
     def _subscribe(self, options: Options, offset: int) -> None:
@@ -236,19 +264,25 @@ class _Run:
             self._copy()
         except KeyboardInterrupt:
             code = 130
-        except BrokenPipeError:
-            output.discard()
-            output.error("Unable to write to standard out, closing consumer.")
+        except output.Unread:
+            self._close()
+            raise
+        except Unreachable as problem:
+            output.error(str(problem))
+            self._close()
+            return 1
         except (ClientError, errors.KafkaError, OSError, ValueError) as problem:
             output.error(f"ERROR {failures.message_of(problem)}")
             code = 0 if isinstance(problem, errors.KafkaError) else 1
-        finally:
-            self._progress.clear()
-            self._consumer.close()
-            output.error(f"Processed a total of {self._count} messages")
+        self._close()
+        output.error(f"Processed a total of {self._count} messages")
         if self._tells_events:
             output.line("shutdown_complete")
         return code
+
+    def _close(self) -> None:
+        self._progress.clear()
+        self._consumer.close()
 
     def _copy(self) -> None:
         quiet_since = time.monotonic()
@@ -259,6 +293,7 @@ class _Run:
                 if not self._show(chunk):
                     return
             output.flush()
+            output.check_read()
             now = time.monotonic()
             if chunks:
                 quiet_since = now

@@ -68,7 +68,7 @@ CONTENT_OPTIONS = (
 
 
 def main(arguments: Sequence[str]) -> int:
-    return run(OPTIONS, arguments, ABOUT, body, usage_for_faults=False)
+    return run(OPTIONS, arguments, ABOUT, body)
 
 
 def body(options: Options) -> int:

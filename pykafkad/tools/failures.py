@@ -71,6 +71,15 @@ def described(problem: BaseException) -> str:
     return message_of(problem)
 
 
+def as_json(problem: BaseException) -> dict[str, dict[str, str]]:
+    """What --json shows of an error: the name of Kafka's error code, or what kind of error it is."""
+    if isinstance(problem, errors.KafkaError):
+        name = errors.NAMES[problem.code]
+    else:
+        name = getattr(problem, "kind", "FAILED")
+    return {"error": {"name": name, "message": message_of(problem).strip()}}
+
+
 class Told(Exception):
     """An error whose message is complete."""
 

@@ -98,11 +98,43 @@ class DefaultFormatter:
         return known if read is None else read(known).encode()
 
 
+def as_json(topic: str, partition: int, batch: Batch, record: Record) -> bytes:
+    """A record as an object on a line of its own (consume.JSON_EXAMPLE)."""
+    import json
+
+    has_timestamp = batch.magic != 0
+    shown = {
+        "topic": topic,
+        "partition": partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp if has_timestamp else None,
+        "timestamp_type": timestamp_type(batch) if has_timestamp else None,
+        "headers": [[key, _json_content(content)] for key, content in record.headers],
+        "key": _json_content(record.key),
+        "value": _json_content(record.value),
+    }
+    return json.dumps(shown, ensure_ascii=False).encode(errors="replace") + b"\n"
+
+
+def _json_content(data: bytes | None) -> object:
+    if data is None:
+        return None
+    try:
+        return bytes(data).decode()
+    except UnicodeDecodeError:
+        from base64 import b64encode
+
+        return {"base64": b64encode(data).decode()}
+
+
+def timestamp_type(batch: Batch) -> str:
+    return "LogAppendTime" if batch.is_log_append_time else "CreateTime"
+
+
 def timestamp_text(batch: Batch, record: Record) -> str:
     if batch.magic == 0:
         return "NO_TIMESTAMP"
-    kind = "LogAppendTime" if batch.is_log_append_time else "CreateTime"
-    return f"{kind}:{record.timestamp}"
+    return f"{timestamp_type(batch)}:{record.timestamp}"
 
 
 # -- deserializers

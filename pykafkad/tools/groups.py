@@ -11,7 +11,19 @@ from pykafkad import errors
 from pykafkad.net.client import ClientError
 from pykafkad.tools import admin, admin_groups, failures, groups_describe, groups_reset, output
 from pykafkad.tools.java import hash_order
-from pykafkad.tools.options import LONG, Option, OptionError, Options, Usage, flag, optional, run, value
+from pykafkad.tools.options import (
+    LONG,
+    Option,
+    OptionError,
+    Options,
+    Usage,
+    bootstrap,
+    flag,
+    json_flag,
+    optional,
+    run,
+    value,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -43,7 +55,7 @@ ALL_STATES = (*STATES, "NotReady")
 TYPES = {"classic": "Classic", "consumer": "Consumer", "share": "Share", "streams": "Streams"}
 
 OPTIONS: tuple[Option, ...] = (
-    value("bootstrap-server", "server to connect to", "REQUIRED but for --validate-regex: HOST:PORT,…"),
+    bootstrap(),
     value("command-config", "properties file", "Configs of the client."),
     value("group", "consumer group", "The group that is meant; may be given again."),
     flag("all-groups", "All consumer groups are meant."),
@@ -92,18 +104,30 @@ OPTIONS: tuple[Option, ...] = (
     flag("consumer", "With --list: groups of any kind of consumers.", available_with=("list",)),
     flag("share", "With --list: share groups.", available_with=("list",)),
     flag("streams", "With --list: streams groups.", available_with=("list",)),
+    json_flag("list", "describe"),
+)
+JSON_EXAMPLE = """\
+{"groups": [{"group": "billing", "type": "Classic", "state": "Stable", "assignor": "range",
+  "coordinator": {"node_id": 1, "host": "localhost", "port": 9092}, "group_epoch": null,
+  "target_assignment_epoch": null,
+  "members": [{"member_id": "c-1", "instance_id": null, "client_id": "c", "host": "/127.0.0.1", "epoch": null,
+    "assignment": [{"topic": "orders", "partition": 0}], "target_assignment": null}],
+  "offsets": [{"topic": "orders", "partition": 0, "committed_offset": 5, "leader_epoch": 0, "log_end_offset": 7,
+    "lag": 2, "member_id": "c-1"}]}]}
+"""
+JSON_NOTE = (
+    "--members, --offsets and --state select; without one there is all of it. --list has group, type, state and "
+    "protocol_type, of all types of groups with --all-types and the like. An offset that nobody committed is null. "
+    "A group that does not exist is the error GROUP_ID_NOT_FOUND."
 )
 
 
 def main(arguments: Sequence[str]) -> int:
-    return run(OPTIONS, arguments, ABOUT, body, usage_for_faults=False)
+    return run(OPTIONS, arguments, ABOUT, body, as_json=as_json)
 
 
 def body(options: Options) -> int:
     _check(options)
-    if sum(options.has(action) for action in ACTIONS) != 1:
-        shown = ", ".join(f"--{action}" for action in ACTIONS)
-        raise Usage(f"Command must include exactly one action: {shown}")
     if options.has("validate-regex"):
         return validate_expression(options.text("validate-regex"))
     if options.has_any(ALL_KINDS):
@@ -142,9 +166,20 @@ def _chosen(cluster: Cluster, options: Options) -> list[str]:
     return [row.group_id for row in rows]
 
 
+def as_json(options: Options) -> object:
+    _check(options)
+    cluster = admin.connect(options, timeout_ms=options.integer("timeout"))
+    try:
+        if options.has("describe"):
+            return {"groups": groups_describe.fields(cluster, options, _chosen(cluster, options))}
+        all_kinds = options.has_any(ALL_KINDS)
+        rows = _rows_of_all_kinds(cluster, options) if all_kinds else _rows(cluster, options)
+        return {"groups": [_listed_fields(row) for row in rows]}
+    finally:
+        cluster.close()
+
+
 def _check(options: Options) -> None:
-    if not options.has("validate-regex"):
-        options.require("bootstrap-server")
     if options.has("describe"):
         _need_scope(options, "describe")
         views = [name for name in ("members", "offsets", "state") if options.has(name)]
@@ -163,6 +198,9 @@ def _check(options: Options) -> None:
     options.exclude("group", ("all-groups",))
     options.exclude("group", ("list",))
     options.exclude("topic", ("list", "describe"))
+    if sum(options.has(action) for action in ACTIONS) != 1:
+        shown = ", ".join(f"--{action}" for action in ACTIONS)
+        raise Usage(f"Command must include exactly one action: {shown}")
 
 
 def _need_scope(options: Options, action: str) -> None:
@@ -188,10 +226,23 @@ def _check_reset(options: Options) -> None:
 # -- listing
 
 
-def list_groups(cluster: Cluster, options: Options) -> None:
+def _rows(cluster: Cluster, options: Options) -> list[admin_groups.Listing]:
     states = parse_states(options.value("state") or "")
     types = parse_types(options.value("type") or "")
-    rows = admin_groups.list_groups(cluster, states=states, types=types, protocols=CONSUMER_PROTOCOLS)
+    return admin_groups.list_groups(cluster, states=states, types=types, protocols=CONSUMER_PROTOCOLS)
+
+
+def _listed_fields(row: admin_groups.Listing) -> dict[str, object]:
+    return {
+        "group": row.group_id,
+        "type": row.type or None,
+        "state": row.state or None,
+        "protocol_type": row.protocol_type,
+    }
+
+
+def list_groups(cluster: Cluster, options: Options) -> None:
+    rows = _rows(cluster, options)
     columns = [("GROUP", [row.group_id for row in rows])]
     if options.has("type"):
         columns.append(("TYPE", [row.type or "Unknown" for row in rows]))
@@ -229,14 +280,9 @@ def parse_types(text: str) -> list[str]:
 
 def _list_all_kinds(options: Options) -> int:
     """The listing of kafka-groups, whose errors change the exit code."""
-    kind = options.value("group-type")
-    if kind is not None and kind.lower() not in TYPES:
-        raise ValueError("--group-type must be a valid group type.")
-    for name in ("consumer", "share", "streams"):
-        options.exclude(name, [other for other in ALL_KINDS if other not in (name, "all-types")])
     cluster = admin.connect(options)
     try:
-        rows = [row for row in admin_groups.list_groups(cluster) if _is_wanted(row, options)]
+        rows = _rows_of_all_kinds(cluster, options)
     except (errors.KafkaError, OSError) as problem:
         output.line(f"Error while executing groups command : {failures.message_of(problem)}")
         return 1
@@ -248,6 +294,15 @@ def _list_all_kinds(options: Options) -> int:
     for line in lines:
         output.line("".join(f"{cell:<{width}} " for cell in line))
     return 0
+
+
+def _rows_of_all_kinds(cluster: Cluster, options: Options) -> list[admin_groups.Listing]:
+    kind = options.value("group-type")
+    if kind is not None and kind.lower() not in TYPES:
+        raise ValueError("--group-type must be a valid group type.")
+    for name in ("consumer", "share", "streams"):
+        options.exclude(name, [other for other in ALL_KINDS if other not in (name, "all-types")])
+    return [row for row in admin_groups.list_groups(cluster) if _is_wanted(row, options)]
 
 
 def _is_wanted(row: admin_groups.Listing, options: Options) -> bool:

@@ -1,4 +1,4 @@
-"""`pykafkad groups --describe`: offsets and lag, members, state; the tables of kafka-consumer-groups."""
+"""`pykafkad groups --describe`: offsets and lag, members, state; the tables of kafka-consumer-groups, or JSON."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ Row = list[str]
 
 def describe(cluster: Cluster, options: Options, group_ids: Sequence[str]) -> None:
     verbose = options.has("verbose")
-    groups = [
-        admin_groups.describe_group(cluster, group_id) for group_id in sorted(set(group_ids), key=java_order)
-    ]
+    groups = _described(cluster, group_ids)
     if options.has("members"):
         for group in groups:
             print_members(group, verbose)
@@ -33,9 +31,15 @@ def describe(cluster: Cluster, options: Options, group_ids: Sequence[str]) -> No
             print_state(group, verbose)
     else:
         with failures.Telling(failures.wrapped):
-            tables = [(group, offset_rows(cluster, group)) for group in groups]
-        for group, rows in tables:
-            print_offsets(group, rows, verbose)
+            tables = [(group, positions(cluster, group)) for group in groups]
+        for group, found in tables:
+            print_offsets(group, [one.cells(group.group_id) for one in found], verbose)
+
+
+def _described(cluster: Cluster, group_ids: Sequence[str]) -> list[Description]:
+    return [
+        admin_groups.describe_group(cluster, group_id) for group_id in sorted(set(group_ids), key=java_order)
+    ]
 
 
 def java_order(text: str) -> bytes:
@@ -62,40 +66,51 @@ def is_shown(group: Description, count: int) -> bool:
 # -- offsets
 
 
-def offset_rows(cluster: Cluster, group: Description) -> list[Row]:
-    """GROUP … CLIENT-ID of each partition: first those that have a member, the members with the most partitions first."""
+class Position:
+    """How far a group is in a partition. What is not known, or there is not, is None."""
+
+    __slots__ = ("committed", "end", "lag", "member", "partition")
+
+    def __init__(
+        self, partition: Partition, committed: Committed | None, end: int | None, member: Member | None
+    ) -> None:
+        self.partition = partition
+        self.committed = committed
+        self.end = end
+        self.lag = None if committed is None or end is None else end - committed.offset
+        self.member = member
+
+    def cells(self, group_id: str) -> Row:
+        """GROUP … CLIENT-ID"""
+        topic, index = self.partition
+        known, member = self.committed, self.member
+        epoch, offset = (known.leader_epoch, known.offset) if known is not None else (None, None)
+        owner = [member.id, member.host, member.client_id] if member is not None else [MISSING] * 3
+        return [group_id, topic, str(index), *map(_cell, (epoch, offset, self.end, self.lag)), *owner]
+
+
+def positions(cluster: Cluster, group: Description) -> list[Position]:
+    """First the partitions that have a member, the members with the most of them first."""
     committed = admin_groups.committed_offsets(cluster, group.group_id)
     members = [member for member in group.members if member.assignment]
     members.sort(key=lambda member: -len(member.assignment))
     assigned = {partition for member in members for partition in member.assignment}
-    rows: list[Row] = []
+    found: list[Position] = []
     for member in members:
-        owner = [member.id, member.host, member.client_id]
-        rows += _rows(cluster, group.group_id, member.assignment, committed, owner)
+        found += _positions(cluster, member.assignment, committed, member)
     rest = [partition for partition in committed if partition not in assigned]
-    if rest:
-        rows += _rows(cluster, group.group_id, rest, committed, [MISSING] * 3)
-    return rows
+    return found + (_positions(cluster, rest, committed, None) if rest else [])
 
 
-def _rows(
+def _positions(
     cluster: Cluster,
-    group_id: str,
     partitions: Sequence[Partition],
     committed: dict[Partition, Committed],
-    owner: Row,
-) -> list[Row]:
+    member: Member | None,
+) -> list[Position]:
     ends = log_ends(cluster, partitions)
-    rows = []
-    for topic, index in sorted(partitions, key=lambda key: (java_order(key[0]), key[1])):
-        found = committed.get((topic, index))
-        end = ends.get((topic, index))
-        lag = None if found is None or end is None else end - found.offset
-        epoch = None if found is None else found.leader_epoch
-        offset = None if found is None else found.offset
-        cells = [group_id, topic, str(index), *map(_cell, (epoch, offset, end, lag)), *owner]
-        rows.append(cells)
-    return rows
+    ordered = sorted(partitions, key=lambda key: (java_order(key[0]), key[1]))
+    return [Position(key, committed.get(key), ends.get(key), member) for key in ordered]
 
 
 def log_ends(cluster: Cluster, partitions: Sequence[Partition]) -> dict[Partition, int]:
@@ -215,3 +230,67 @@ def print_state(group: Description, verbose: bool) -> None:
         cells = [f"{cell:<{width}}" for cell, width in zip(line, widths, strict=False)]
         output.text("\n" + " ".join([*cells, line[-1]]))
     output.line()
+
+
+# -- as JSON
+
+
+def fields(cluster: Cluster, options: Options, group_ids: Sequence[str]) -> list[dict[str, object]]:
+    """All of each group, or what --members, --offsets or --state select."""
+    views = [name for name in ("members", "offsets", "state") if options.has(name)] or ["members", "offsets"]
+    found = []
+    for group in _described(cluster, group_ids):
+        if group.state == "Dead":
+            raise errors.KafkaError(
+                errors.GROUP_ID_NOT_FOUND, f"Consumer group '{group.group_id}' does not exist."
+            )
+        shown = _state_fields(group)
+        if "members" in views:
+            shown["members"] = [_member_fields(member) for member in group.members]
+        if "offsets" in views:
+            shown["offsets"] = [_position_fields(one) for one in positions(cluster, group)]
+        found.append(shown)
+    return found
+
+
+def _state_fields(group: Description) -> dict[str, object]:
+    node_id, host, port = group.coordinator
+    return {
+        "group": group.group_id,
+        "type": "Classic" if group.epoch is None else "Consumer",
+        "state": group.state,
+        "assignor": group.assignor or None,
+        "coordinator": {"node_id": node_id, "host": host, "port": port},
+        "group_epoch": group.epoch,
+        "target_assignment_epoch": group.target_epoch,
+    }
+
+
+def _member_fields(member: Member) -> dict[str, object]:
+    return {
+        "member_id": member.id,
+        "instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "host": member.host,
+        "epoch": member.epoch,
+        "assignment": _partition_fields(member.assignment),
+        "target_assignment": None if member.target is None else _partition_fields(member.target),
+    }
+
+
+def _partition_fields(partitions: Iterable[Partition]) -> list[dict[str, object]]:
+    return [{"topic": topic, "partition": index} for topic, index in sorted(partitions)]
+
+
+def _position_fields(position: Position) -> dict[str, object]:
+    topic, index = position.partition
+    known = position.committed
+    return {
+        "topic": topic,
+        "partition": index,
+        "committed_offset": None if known is None else known.offset,
+        "leader_epoch": None if known is None else known.leader_epoch,
+        "log_end_offset": position.end,
+        "lag": position.lag,
+        "member_id": None if position.member is None else position.member.id,
+    }

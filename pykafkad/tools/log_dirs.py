@@ -8,7 +8,7 @@ from pykafkad.messages import DescribeLogDirsRequest
 from pykafkad.net.client import check
 from pykafkad.tools import admin, failures, output
 from pykafkad.tools.java import hash_order, partition_hash
-from pykafkad.tools.options import Option, Options, flag, run, value
+from pykafkad.tools.options import Option, Options, bootstrap, flag, json_flag, run, value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,12 +19,18 @@ if TYPE_CHECKING:
 ABOUT = "This tool helps to query log directory usage on the specified brokers."
 
 OPTIONS: tuple[Option, ...] = (
-    value("bootstrap-server", "The server(s) to use for bootstrapping", "REQUIRED: HOST:PORT,…"),
+    bootstrap(),
     value("command-config", "Admin client property file", "Configs of the client."),
     flag("describe", "Show the log directories: needed."),
     value("topic-list", "Topic list", "Only these topics, with commas; by default all.", default=""),
     value("broker-list", "Broker list", "Only these brokers, with commas; by default all.", default=""),
+    json_flag("describe"),
 )
+JSON_EXAMPLE = """\
+{"brokers": [{"broker": 1, "logDirs": [{"partitions": [{"partition": "orders-0", "size": 71, "offsetLag": 0,
+  "isFuture": false}], "error": null, "logDir": "/data"}]}], "version": 1}
+"""
+JSON_NOTE = "This is the JSON of Kafka's tool, without the two lines around it."
 
 
 class Terse(Exception):
@@ -32,34 +38,45 @@ class Terse(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    return run(OPTIONS, arguments, ABOUT, body, usage_for_faults=False)
+    return run(OPTIONS, arguments, ABOUT, body, as_json=as_json)
 
 
 def body(options: Options) -> int:
-    options.require("bootstrap-server", "describe")
-    topics = {part for part in options.text("topic-list").split(",") if part}
-    wanted = _brokers(options.text("broker-list"))
+    options.require("describe")
     cluster = admin.connect(options, client_id="log-dirs-tool")
     try:
-        known = {row.broker_id for row in cluster.describe_cluster().brokers}
-        chosen = _by_hash(wanted & known if wanted else known)
-        missing = wanted - known
-        if missing:
-            raise Terse(
-                f"ERROR: The given brokers do not exist from --broker-list: {_listed(_by_hash(missing))}. "
-                f"Current existent brokers: {_listed(_by_hash(known))}"
-            )
+        chosen = _chosen(cluster, options)
         output.line("Querying brokers for log directories information")
         output.flush()
-        found = {broker: _ask(cluster, broker) for broker in chosen}
+        found = _found(cluster, options, chosen)
         output.line(f"Received log directory information from brokers {_listed(chosen)}")
-        output.line(to_json(found, topics))
+        output.line(to_json(found))
         return 0
     except Terse as problem:
-        output.error(str(problem))
+        output.error(f"ERROR: {problem}")
         return 1
     finally:
         cluster.close()
+
+
+def as_json(options: Options) -> object:
+    cluster = admin.connect(options, client_id="log-dirs-tool")
+    try:
+        return _found(cluster, options, _chosen(cluster, options))
+    finally:
+        cluster.close()
+
+
+def _chosen(cluster: Cluster, options: Options) -> list[int]:
+    wanted = _brokers(options.text("broker-list"))
+    known = {row.broker_id for row in cluster.describe_cluster().brokers}
+    missing = wanted - known
+    if missing:
+        raise Terse(
+            f"The given brokers do not exist from --broker-list: {_listed(_by_hash(missing))}. "
+            f"Current existent brokers: {_listed(_by_hash(known))}"
+        )
+    return _by_hash(wanted or known)
 
 
 def _brokers(text: str) -> set[int]:
@@ -85,15 +102,25 @@ def _ask(cluster: Cluster, broker: int) -> list[Any]:
     return results
 
 
-def to_json(found: dict[int, list[Any]], topics: set[str]) -> str:
-    """One line of JSON; the keys are in the order of the maps of Kafka's tool."""
-    import json
+def _found(cluster: Cluster, options: Options, chosen: Sequence[int]) -> dict[str, object]:
+    topics = {part for part in options.text("topic-list").split(",") if part}
+    return fields({broker: _ask(cluster, broker) for broker in chosen}, topics)
 
+
+def fields(answers: dict[int, list[Any]], topics: set[str]) -> dict[str, object]:
+    """The keys are in the order of the maps of Kafka's tool."""
     brokers = [
         {"broker": broker, "logDirs": [_directory(row, topics) for row in _ordered(rows)]}
-        for broker, rows in found.items()
+        for broker, rows in answers.items()
     ]
-    return json.dumps({"brokers": brokers, "version": 1}, separators=(",", ":"), ensure_ascii=False)
+    return {"brokers": brokers, "version": 1}
+
+
+def to_json(found: dict[str, object]) -> str:
+    """One line of JSON, as Kafka's tool writes it."""
+    import json
+
+    return json.dumps(found, separators=(",", ":"), ensure_ascii=False)
 
 
 def _ordered(rows: list[Any]) -> list[Any]:

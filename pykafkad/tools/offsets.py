@@ -7,7 +7,17 @@ import re
 from pykafkad import errors
 from pykafkad.net.client import ClientError
 from pykafkad.tools import admin, failures, output
-from pykafkad.tools.options import Option, OptionError, Options, check_address, flag, run, value
+from pykafkad.tools.options import (
+    Option,
+    OptionError,
+    Options,
+    bootstrap,
+    check_address,
+    flag,
+    json_flag,
+    run,
+    value,
+)
 from pykafkad.tools.topic_filter import INTERNAL_TOPICS, TopicFilter
 
 TYPE_CHECKING = False
@@ -31,7 +41,7 @@ TIMES = {
 TIMES_SHOWN = " / ".join(f"{time} or {name}" for name, time in TIMES.items())
 
 OPTIONS: tuple[Option, ...] = (
-    value("bootstrap-server", "HOST1:PORT1,...,HOST3:PORT3", "REQUIRED: brokers to start from."),
+    bootstrap(),
     value("command-config", "config file", "Configs of the client."),
     value("topic", "topic", "Regular expression of the topics; by default all."),
     value("partitions", "partition ids", "Only these partitions, with commas; by default all."),
@@ -43,6 +53,14 @@ OPTIONS: tuple[Option, ...] = (
     ),
     value("time", f"<timestamp> / {TIMES_SHOWN}", "Which offset of the log.", default="latest"),
     flag("exclude-internal-topics", "Without the internal topics."),
+    json_flag(),
+)
+JSON_EXAMPLE = """\
+{"offsets": [{"topic": "orders", "partition": 0, "offset": 7, "error": null}]}
+"""
+JSON_NOTE = (
+    "An offset that does not exist, as of a time after the last record, is null; error is the name of the error of "
+    "the one partition."
 )
 
 
@@ -51,12 +69,11 @@ class Terse(Exception):
 
 
 def main(arguments: Sequence[str]) -> int:
-    return run(OPTIONS, arguments, ABOUT, body, usage_for_faults=False)
+    return run(OPTIONS, arguments, ABOUT, body, as_json=as_json, alone=True)
 
 
 def body(options: Options) -> int:
-    options.require("bootstrap-server")
-    check_address(options.value("bootstrap-server"))
+    _check(options)
     try:
         return show(options)
     except (Terse, OptionError, ClientError, errors.KafkaError, OSError, ValueError) as problem:
@@ -64,7 +81,28 @@ def body(options: Options) -> int:
         return 1
 
 
-def show(options: Options) -> int:
+def as_json(options: Options) -> object:
+    _check(options)
+    return {"offsets": [_fields(key, offset) for key, offset in _found(options)]}
+
+
+def _fields(key: Partition, offset: int | errors.KafkaError) -> dict[str, object]:
+    failed = isinstance(offset, errors.KafkaError)
+    return {
+        "topic": key[0],
+        "partition": key[1],
+        "offset": None if failed or offset == -1 else offset,
+        "error": errors.NAMES[offset.code] if isinstance(offset, errors.KafkaError) else None,
+    }
+
+
+def _check(options: Options) -> None:
+    if options.has("bootstrap-server"):
+        check_address(options.value("bootstrap-server"))
+
+
+def _found(options: Options) -> list[tuple[Partition, int | errors.KafkaError]]:
+    """The offset of each partition, or its error."""
     if options.has("topic-partitions") and options.has_any(("topic", "partitions")):
         raise Terse("--topic-partitions cannot be used with --topic or --partitions")
     time = parse_time(options.text("time"))
@@ -77,8 +115,11 @@ def show(options: Options) -> int:
         found = admin.list_offsets(cluster, dict.fromkeys(partitions, time))
     finally:
         cluster.close()
-    for topic, index in sorted(partitions, key=lambda key: f"{key[0]}-{key[1]}"):
-        offset = found[topic, index]
+    return [(key, found[key]) for key in sorted(partitions, key=lambda key: f"{key[0]}-{key[1]}")]
+
+
+def show(options: Options) -> int:
+    for (topic, index), offset in _found(options):
         if isinstance(offset, errors.KafkaError):
             output.error(
                 f"Skip getting offsets for topic-partition {topic}-{index} due to error: "

@@ -1,15 +1,16 @@
 """The options of the tools, as Kafka's tools read and explain them.
 
 Owns the rules of the library that Kafka's tools are written with: `--name value`, `--name=value` and `-name value` are
-the same, an option may be given again, a value may begin with a dash, arguments that are no options are ignored, `--`
-ends the options; and its error messages. The explanations are ours.
+the same, an option may be given again, a value may begin with a dash, arguments that are no options are ignored (with a
+warning here), `--` ends the options; and its error messages. The explanations are ours, and so are: --help and -h on
+standard output with exit code 0, the brokers where none are named, the nearest name for one that is misspelt, and --json.
+A tool is a table of options and a body, and everything else derives from the table: what is read, what is explained,
+completion (pykafkad/completion.py) and docs/tools.md.
 """
 
 from __future__ import annotations
 
-import sys
-
-from pykafkad.tools import output
+from pykafkad.tools import failures, output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 
 FOLLOWS_KAFKA = "4.3.1"  # what `--version` prints: the release whose tools these are like
 
-NONE, OPTIONAL, REQUIRED = range(3)  # whether an option takes an argument
-STRING, INTEGER, LONG = "String", "Integer", "Long"
+NONE, OPTIONAL, REQUIRED, MANY = range(
+    4
+)  # whether an option takes an argument; many: all up to the next option
+STRING, INTEGER, LONG, DOUBLE = "String", "Integer", "Long", "Double"
 RANGES = {INTEGER: 1 << 31, LONG: 1 << 63}
 WIDTH, GAP = 80, 2  # width of the explanation's two columns
 
@@ -26,9 +29,13 @@ WIDTH, GAP = 80, 2  # width of the explanation's two columns
 class OptionError(Exception):
     """A mistake in the command line; str() is the message for it."""
 
+    kind = "USAGE"  # what --json calls it
+
 
 class Usage(Exception):
-    """The message is followed by an explanation of the options, and the exit code is 1."""
+    """A mistake in how options are combined, which bodies let pass."""
+
+    kind = "USAGE"
 
 
 class Exit(Exception):
@@ -124,19 +131,40 @@ def optional(
     )
 
 
+def bootstrap(more: str = "") -> Option:
+    return value(
+        "bootstrap-server",
+        "host:port,...",
+        "Brokers to start from; by default those of $KAFKA_BOOTSTRAP_SERVERS, or else localhost:9092." + more,
+    )
+
+
+def json_flag(*available_with: str) -> Option:
+    help = "One JSON document on standard output, also for an error."
+    if available_with:
+        help = f"With {' or '.join('--' + name for name in available_with)}: {help[0].lower()}{help[1:]}"
+    return flag("json", help, available_with=available_with)
+
+
+def many(name: str, shown: str, help: str) -> Option:
+    return Option(name, help, argument=MANY, shown=shown)
+
+
 HELP = flag("help", "Explain the options.")
 VERSION = flag("version", "Show the version of Kafka whose tool this is like.")
+COMMON = (HELP, VERSION)  # that every tool has
 
 
 class Options:
     """A command line that was read."""
 
     def __init__(self, known: Sequence[Option], arguments: Sequence[str]) -> None:
-        self.known = {option.name: option for option in (*known, HELP, VERSION)}
+        self.known = {option.name: option for option in (*known, *COMMON)}
         self.arguments = list(arguments)
         self._given: dict[str, list[str]] = {}
         self.order: list[str] = []  # the options as they were given
-        _Reader(self.known, self._given, self.order).read(self.arguments)
+        self.ignored: list[str] = []  # arguments that are no options
+        _Reader(self.known, self._given, self.order, self.ignored).read(self.arguments)
         self._check()
 
     def _check(self) -> None:
@@ -214,17 +242,27 @@ class Options:
 class _Reader:
     """Reads arguments into `given`."""
 
-    def __init__(self, known: dict[str, Option], given: dict[str, list[str]], order: list[str]) -> None:
+    def __init__(
+        self,
+        known: dict[str, Option],
+        given: dict[str, list[str]],
+        order: list[str],
+        ignored: list[str],
+    ) -> None:
         self._known = known
         self._given = given
         self._order = order
+        self._ignored = ignored
 
     def read(self, arguments: Sequence[str]) -> None:
         rest = list(reversed(arguments))
         while rest:
             argument = rest.pop()
             if argument == "--":
+                self._ignored += reversed(rest)
                 return
+            if argument == "-h":
+                argument = "--help"
             if argument.startswith("--"):
                 name, equals, text = argument[2:].partition("=")
                 self._take(name, text if equals else None, rest)
@@ -233,11 +271,13 @@ class _Reader:
                 # an option of several letters may have one dash; otherwise it would be several short options, of which
                 # there are none
                 self._take(name if name in self._known else name[0], text if equals else None, rest)
+            else:
+                self._ignored.append(argument)
 
     def _take(self, name: str, given: str | None, rest: list[str]) -> None:
         option = self._known.get(name)
         if option is None:
-            raise OptionError(f"{name} is not a recognized option")
+            raise OptionError(f"{name} is not a recognized option{nearest(name, self._known, '--')}")
         found = self._given.setdefault(name, [])
         self._order.append(name)
         if option.argument == NONE:
@@ -246,10 +286,12 @@ class _Reader:
             given = self._next(option, rest)
         if given is not None:
             found += given.split(option.separator) if option.separator else [given]
+        while option.argument == MANY and rest and not rest[-1].startswith("-"):
+            found.append(rest.pop())
 
     @staticmethod
     def _next(option: Option, rest: list[str]) -> str | None:
-        if option.argument == REQUIRED:
+        if option.argument in (REQUIRED, MANY):
             if not rest:
                 raise OptionError(f"Option {option.name} requires an argument")
             return rest.pop()
@@ -269,10 +311,28 @@ def _is_number(text: str, kind: str) -> bool:
     return -RANGES[kind] <= int(text) < RANGES[kind]
 
 
+def _is_decimal(text: str) -> bool:
+    try:
+        return float(text) == float(text)
+    except ValueError:
+        return False
+
+
 def _converted(option: Option, text: str) -> str:
-    if option.kind in RANGES and not _is_number(text, option.kind):
+    fits = (
+        _is_decimal(text) if option.kind == DOUBLE else option.kind == STRING or _is_number(text, option.kind)
+    )
+    if not fits:
         raise OptionError(f"Cannot parse argument '{text}' of option {option.name}")
     return text
+
+
+def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
+    """A question for who misspelt a name, if one of the known names is near."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(name, list(known), 1)
+    return f"; did you mean {prefix}{found[0]}?" if found else ""
 
 
 def check_address(text: str | None) -> None:
@@ -294,36 +354,43 @@ def run(
     about: str,
     body: Callable[[Options], int],
     *,
-    usage_for_faults: bool = True,
+    as_json: Callable[[Options], object] | None = None,
+    alone: bool = False,
 ) -> int:
-    """Read the command line, explain the options if asked to or if it is wrong, else run `body`.
-
-    `usage_for_faults`: whether the tool explains its options if one is unknown, or prints only the error.
-    """
+    """Read the command line and run `body`, or explain the options if that is asked for. A mistake in them is told in
+    Kafka's words. `as_json`: what --json shows. `alone`: whether the tool does something without any argument."""
+    wants_json = as_json is not None and "--json" in arguments
     try:
-        if not arguments:
-            raise Usage(about)
-        try:
-            options = Options(known, arguments)
-        except OptionError as problem:
-            if usage_for_faults:
-                raise Usage(str(problem)) from problem
-            raise
+        if not arguments and not alone:
+            output.error(f"{about}\n{explanation(known)}")
+            return 1
+        options = Options(known, arguments)
         if options.has("help"):
-            raise Usage(about)
+            output.text(f"{about}\n{explanation(known)}")
+            return 0
         if options.has("version"):
             output.line(FOLLOWS_KAFKA)
             return 0
-        return body(options)
-    except Usage as problem:
-        output.flush()
-        sys.stderr.write(f"{problem}\n{explanation(known)}")
-        return 1
-    except OptionError as problem:
-        output.error(str(problem))
-        return 1
+        for argument in options.ignored:
+            output.error(
+                f"WARN ignored, as it is no option: {argument}{nearest(argument, options.known, '--')}"
+            )
+        if as_json is None or not wants_json:
+            return body(options)
+        output.json_document(as_json(options))
+        return 0
     except Exit as end:
         return end.code
+    except (OptionError, Usage) as problem:
+        output.error(f"{str(problem).strip()}\n--help explains the options.")
+        if wants_json:
+            output.json_document(failures.as_json(problem))
+    except Exception as problem:
+        if not wants_json or isinstance(problem, output.Unread):
+            raise
+        output.error(failures.message_of(problem))
+        output.json_document(failures.as_json(problem))
+    return 1
 
 
 # -- explaining
@@ -331,7 +398,7 @@ def run(
 
 def explanation(known: Sequence[Option]) -> str:
     """The options in two columns, first those that are required, then by name."""
-    options = sorted((*known, HELP, VERSION), key=lambda option: (not option.needed, option.name))
+    options = sorted((*known, *COMMON), key=lambda option: (not option.needed, option.name))
     title = "Option (* = required)" if options[0].needed else "Option"
     rows = [(title, "Description"), ("-" * len(title), "-----------")]
     rows += [(_option_display(option), _help_display(option)) for option in options]
@@ -349,7 +416,7 @@ def explanation(known: Sequence[Option]) -> str:
 def _option_display(option: Option) -> str:
     star = "* " if option.needed else ""
     shown = option.kind + (f": {option.shown}" if option.shown else "")
-    return f"{star}--{option.name}" + ("", f" [{shown}]", f" <{shown}>")[option.argument]
+    return f"{star}--{option.name}" + ("", f" [{shown}]", f" <{shown}>", f" <{shown}>...")[option.argument]
 
 
 def _help_display(option: Option) -> str:

@@ -1,7 +1,7 @@
 """Standard output of the tools: bytes that are collected, and written when they are many or on request.
 
 Owns the buffer (the lines of a tool are written with few system calls) and the progress line for users: it goes to
-standard error if that is a terminal, and nowhere otherwise.
+standard error if that is a terminal, and nowhere otherwise, and is erased before anything else is written.
 """
 
 from __future__ import annotations
@@ -14,8 +14,14 @@ GATHER_BYTES = 64 * 1024
 STDOUT = 1
 PROGRESS_PAUSE_S = 0.2
 
+
+class Unread(Exception):
+    """Nobody reads standard output any more."""
+
+
 _parts: list[bytes] = []
 _size = 0
+_progress: Progress | None = None  # the one that is shown
 
 
 def write(data: bytes) -> None:
@@ -32,6 +38,13 @@ def line(text: str = "") -> None:
     write(f"{text}\n".encode(errors="replace"))
 
 
+def json_document(value: object) -> None:
+    """The only thing that a tool with --json writes to standard output."""
+    import json
+
+    line(json.dumps(value, indent=2, ensure_ascii=False))
+
+
 def text(value: str) -> None:
     write(value.encode(errors="replace"))
 
@@ -44,10 +57,14 @@ def flush() -> None:
     _size = 0
     if not data:
         return
+    _erase_progress()
     if sys.stdout is sys.__stdout__ and sys.stdout is not None:
         view = memoryview(data)
         while view:
-            view = view[os.write(STDOUT, view) :]
+            try:
+                view = view[os.write(STDOUT, view) :]
+            except BrokenPipeError as problem:
+                raise Unread from problem
     else:
         sys.stdout.write(data.decode(errors="replace"))
 
@@ -60,10 +77,24 @@ def discard() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), STDOUT)
 
 
+def check_read() -> None:
+    """Unread if whoever read standard output has gone, as `head` does after its lines."""
+    from pykafkad.net.connection import abandoned
+
+    if sys.stdout is sys.__stdout__ and abandoned(STDOUT):
+        raise Unread
+
+
 def error(text: str) -> None:
     """A line for standard error, after everything so far was written to standard output."""
     flush()
+    _erase_progress()
     sys.stderr.write(f"{text}\n")
+
+
+def _erase_progress() -> None:
+    if _progress is not None:
+        _progress.clear()
 
 
 class Progress:
@@ -82,15 +113,19 @@ class Progress:
         return self.enabled and time.monotonic() >= self._at
 
     def show(self, text: str) -> None:
+        global _progress
         if not self.enabled:
             return
+        _progress = self
         self._at = time.monotonic() + PROGRESS_PAUSE_S
         self._shown = True
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()
 
     def clear(self) -> None:
-        """Remove the line, before other lines are written."""
+        """Remove the line."""
+        global _progress
+        _progress = None
         if self._shown:
             self._shown = False
             sys.stderr.write("\r\x1b[K")

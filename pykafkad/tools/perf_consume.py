@@ -9,7 +9,17 @@ from pykafkad import errors
 from pykafkad.net.client import ClientError
 from pykafkad.tools import failures, output, settings, times
 from pykafkad.tools.consumer import Consumer
-from pykafkad.tools.options import INTEGER, LONG, Option, Options, flag, optional, run, value
+from pykafkad.tools.options import (
+    INTEGER,
+    LONG,
+    Option,
+    Options,
+    bootstrap,
+    flag,
+    optional,
+    run,
+    value,
+)
 from pykafkad.tools.perf_produce import print_metrics
 
 TYPE_CHECKING = False
@@ -29,10 +39,10 @@ COLUMNS = (
 )
 
 OPTIONS: tuple[Option, ...] = (
-    value("bootstrap-server", "server to connect to", "REQUIRED: brokers to start from, HOST:PORT,…"),
+    bootstrap(),
     value("topic", "topic", "The topic to read."),
     value("include", "Java regex (String)", "A regular expression: all topics that match."),
-    value("group", "gid", "The group to be a member of.", default=f"perf-consumer-{randrange(100_000)}"),
+    value("group", "gid", "The group to be a member of; by default perf-consumer- and a number."),
     value(
         "fetch-size",
         "size",
@@ -61,7 +71,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def body(options: Options) -> int:
-    options.require("bootstrap-server")
     options.one_of("topic", "include")
     options.one_of("messages", "num-records")
     options.exclude("consumer.config", ("command-config",))
@@ -85,7 +94,7 @@ def configs_of(options: Options) -> dict[str, str]:
     file = options.value("consumer.config") or options.value("command-config")
     configs = settings.load(file) if file is not None else {}
     configs |= settings.pairs(options.values("command-property"))
-    configs["group.id"] = options.text("group")
+    configs["group.id"] = options.value("group") or f"perf-consumer-{randrange(100_000)}"
     configs["receive.buffer.bytes"] = options.text("socket-buffer-size")
     configs["max.partition.fetch.bytes"] = options.text("fetch-size")
     configs["auto.offset.reset"] = "latest" if options.has("from-latest") else "earliest"
@@ -97,6 +106,7 @@ def configs_of(options: Options) -> dict[str, str]:
 class _Run:
     def __init__(self, options: Options) -> None:
         self._options = options
+        self._configs = configs_of(options)
         self._wanted = options.integer("messages" if options.has("messages") else "num-records")
         self._timeout_ms = options.integer("timeout")
         self._interval_ms = options.integer("reporting-interval")
@@ -113,7 +123,8 @@ class _Run:
         self._consumer = self._subscribed()
 
     def _subscribed(self) -> Consumer:
-        consumer = Consumer(self._options.text("bootstrap-server"), configs_of(self._options))
+        bootstrap = settings.bootstrap(self._options.value("bootstrap-server"), self._configs)
+        consumer = Consumer(bootstrap, self._configs)
         consumer.on_assigned = self._on_assigned
         consumer.on_revoked = self._on_revoked
         topic = self._options.value("topic")
@@ -142,7 +153,7 @@ class _Run:
             if not self._is_detailed:
                 self._print_total()
             if self._options.has("print-metrics"):
-                client = self._consumer_id()
+                client = self._configs["client.id"]
                 print_metrics(
                     {
                         f"consumer-metrics:{name}:{{client-id={client}}}": number
@@ -155,9 +166,6 @@ class _Run:
         finally:
             self._progress.clear()
             self._consumer.close()
-
-    def _consumer_id(self) -> str:
-        return configs_of(self._options)["client.id"]
 
     def _consume(self) -> None:
         consumed_ms = now_ms = times.now_ms()

@@ -1,8 +1,8 @@
 """`pykafkad perf-produce`: what kafka-producer-perf-test does: sends this many records, as fast as possible or at a
 rate.
 
-Owns its command line (which follows other rules than those of the other tools: it is parsed by argparse4j there and
-argparse here) and the numbers. The lines on standard output are Kafka's; on a terminal there is a progress line too.
+Owns its command line and the numbers. The lines on standard output are Kafka's; on a terminal there is a progress line
+too. Unlike Kafka's tool it fails if a record could not be sent.
 """
 
 from __future__ import annotations
@@ -14,12 +14,24 @@ import time
 from pykafkad import errors, uuids
 from pykafkad.net.client import ClientError
 from pykafkad.tools import failures, output, settings
+from pykafkad.tools.options import (
+    DOUBLE,
+    INTEGER,
+    LONG,
+    Option,
+    OptionError,
+    Options,
+    bootstrap,
+    flag,
+    many,
+    run,
+    value,
+)
 from pykafkad.tools.producer import Producer
 from pykafkad.tools.throttle import Throttle
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from argparse import ArgumentParser, Namespace
     from collections.abc import Callable, Sequence
 
 SAMPLES_MAX = 500_000
@@ -30,168 +42,119 @@ QUANTILES = (0.5, 0.95, 0.99, 0.999)
 DEPRECATED = "Option --{} has been deprecated and will be removed in a future version. Use --{} instead."
 
 
+ABOUT = "Measures a producer. With a transactional id or a transaction duration, in transactions."
+PAYLOADS = ("record-size", "payload-file", "payload-monotonic")
+
+OPTIONS: tuple[Option, ...] = (
+    bootstrap(),
+    value("topic", "topic", "Where the records go.", needed=True),
+    value("num-records", "count", "How many records.", kind=LONG, needed=True),
+    value("throughput", "records/s", "Records a second, about; -1: as many as go.", kind=DOUBLE, needed=True),
+    value("record-size", "bytes", "Bytes of a record. This or one of the two below.", kind=INTEGER),
+    value("payload-file", "file", "A file to take payloads from."),
+    flag("payload-monotonic", "Payloads count up."),
+    value(
+        "payload-delimiter",
+        "regex",
+        "What is between the payloads of a file, a regular expression.",
+        default="\\n",
+    ),
+    many("command-property", "name=value", "Configs of the producer."),
+    many("producer-props", "name=value", "(DEPRECATED) Like --command-property."),
+    value("command-config", "config file", "A file with configs of the producer."),
+    value("producer.config", "config file", "(DEPRECATED) Like --command-config."),
+    flag("print-metrics", "Print the producer's counts at the end."),
+    value("transactional-id", "id", "The transactional id."),
+    value(
+        "transaction-duration-ms",
+        "ms",
+        "How long a transaction is; 3000 with a transactional id.",
+        kind=LONG,
+    ),
+    value(
+        "warmup-records",
+        "count",
+        "The first records, which a second line of numbers leaves out.",
+        kind=LONG,
+        default="0",
+    ),
+    value("reporting-interval", "ms", "Milliseconds between lines of numbers.", kind=LONG, default="5000"),
+)
+
+
 def main(arguments: Sequence[str]) -> int:
-    parser = _parser()
-    if not arguments:
-        parser.print_help()
-        return 0
+    return run(OPTIONS, arguments, ABOUT, body)
+
+
+def body(options: Options) -> int:
     try:
-        options = parser.parse_args(arguments)
-    except SystemExit as end:
-        return 0 if not end.code else 1
-    try:
-        return _Run(_Plan(parser, options)).run()
-    except SystemExit:
-        return 1
+        return _Run(_Plan(options)).run()
     except (ClientError, errors.KafkaError, OSError, ValueError) as problem:
         output.error(failures.described(problem))
         return 1
 
 
-def _parser() -> ArgumentParser:
-    import argparse
-
-    parser = argparse.ArgumentParser(
-        prog="kafka-producer-perf-test",
-        allow_abbrev=False,
-        description="Measures a producer. With a transactional id or a transaction duration, in transactions.",
-    )
-    parser.add_argument("--bootstrap-server", metavar="BOOTSTRAP-SERVER", help="brokers to start from")
-    parser.add_argument("--topic", required=True, metavar="TOPIC", help="where the records go")
-    parser.add_argument(
-        "--num-records", required=True, type=int, metavar="NUM-RECORDS", help="how many records"
-    )
-    parser.add_argument(
-        "--payload-delimiter",
-        default="\\n",
-        metavar="PAYLOAD-DELIMITER",
-        help="what is between the payloads of a file, a regular expression (default: \\n)",
-    )
-    parser.add_argument(
-        "--throughput",
-        required=True,
-        type=float,
-        metavar="THROUGHPUT",
-        help="records a second, about; -1: as many as go",
-    )
-    for name, shown in (
-        ("producer-props", "(DEPRECATED) like --command-property"),
-        ("command-property", "configs of the producer"),
-    ):
-        parser.add_argument(f"--{name}", nargs="+", metavar="PROP-NAME=PROP-VALUE", help=shown)
-    parser.add_argument("--producer.config", metavar="CONFIG-FILE", help="(DEPRECATED) like --command-config")
-    parser.add_argument("--command-config", metavar="CONFIG-FILE", help="a file with configs of the producer")
-    parser.add_argument("--print-metrics", action="store_true", help="print the producer's counts at the end")
-    parser.add_argument("--transactional-id", metavar="TRANSACTIONAL-ID", help="the transactional id")
-    parser.add_argument(
-        "--transaction-duration-ms",
-        type=int,
-        metavar="TRANSACTION-DURATION",
-        help="how long a transaction is (default with a transactional id: 3000)",
-    )
-    parser.add_argument(
-        "--warmup-records",
-        type=int,
-        default=0,
-        metavar="WARMUP-RECORDS",
-        help="the first records, which a second line of numbers leaves out (default: 0)",
-    )
-    parser.add_argument(
-        "--reporting-interval",
-        type=int,
-        default=5000,
-        metavar="INTERVAL-MS",
-        help="milliseconds between lines of numbers (default: 5000)",
-    )
-    payload = parser.add_mutually_exclusive_group(required=True)
-    payload.add_argument("--record-size", type=int, metavar="RECORD-SIZE", help="bytes of a record")
-    payload.add_argument("--payload-file", metavar="PAYLOAD-FILE", help="a file to take payloads from")
-    payload.add_argument("--payload-monotonic", action="store_true", help="payloads count up")
-    return parser
-
-
 class _Plan:
     """The command line, checked, and what follows from it."""
 
-    def __init__(self, parser: ArgumentParser, options: Namespace) -> None:
-        given = vars(options)
-        self.topic: str = options.topic
-        self.count: int = options.num_records
-        self.warmup: int = max(options.warmup_records, 0)
-        self.throughput: float = options.throughput
-        self.interval_ms: int = options.reporting_interval
-        self.prints_metrics: bool = options.print_metrics
-        self.transaction_ms: int | None = options.transaction_duration_ms
-        self._check(parser, options, given)
+    def __init__(self, options: Options) -> None:
+        self.topic = options.text("topic")
+        self.count = options.integer("num-records")
+        self.warmup = max(options.integer("warmup-records"), 0)
+        self.throughput = float(options.text("throughput"))
+        self.interval_ms = options.integer("reporting-interval")
+        self.prints_metrics = options.has("print-metrics")
+        self.transaction_ms = options.number("transaction-duration-ms")
+        self._check(options)
         self.payload = self._payload(options)
-        self.configs = self._configs(options, given)
-        self.bootstrap = self.configs.get("bootstrap.servers", "")
+        self.configs = self._configs(options)
+        self.bootstrap = settings.bootstrap(options.value("bootstrap-server"), self.configs)
 
-    def _check(self, parser: ArgumentParser, options: Namespace, given: dict[str, object]) -> None:
-        if self.count <= 0:
-            parser.error("--num-records should be greater than zero.")
+    def _check(self, options: Options) -> None:
+        options.one_of(*PAYLOADS)
+        for name in ("num-records", "record-size", "transaction-duration-ms", "reporting-interval"):
+            number = options.number(name)
+            if number is not None and number <= 0:
+                raise OptionError(f"--{name} should be greater than zero.")
         if self.warmup >= self.count:
-            parser.error(
+            raise OptionError(
                 "The value for --warmup-records must be strictly fewer than the number of records in the test, "
                 "--num-records."
             )
-        if options.record_size is not None and options.record_size <= 0:
-            parser.error("--record-size should be greater than zero.")
-        sources = (
-            "bootstrap_server",
-            "command_property",
-            "producer_props",
-            "producer.config",
-            "command_config",
-        )
-        if all(given[name] is None for name in sources):
-            parser.error(
-                "At least one of --bootstrap-server, --command-property, --producer-props, --producer.config "
-                "or --command-config must be specified."
-            )
-        if options.command_property is not None and options.producer_props is not None:
-            parser.error("--command-property and --producer-props cannot be specified together.")
-        if options.command_config is not None and given["producer.config"] is not None:
-            parser.error("--command-config and --producer.config cannot be specified together.")
-        if self.transaction_ms is not None and self.transaction_ms <= 0:
-            parser.error("--transaction-duration-ms should be greater than zero.")
-        if self.interval_ms <= 0:
-            parser.error("--reporting-interval should be greater than zero.")
+        for new, old in (("command-property", "producer-props"), ("command-config", "producer.config")):
+            if options.has(new) and options.has(old):
+                raise OptionError(f"--{new} and --{old} cannot be specified together.")
 
     @staticmethod
-    def _payload(options: Namespace) -> Callable[[int], bytes]:
+    def _payload(options: Options) -> Callable[[int], bytes]:
         """The value of the n-th record."""
-        if options.payload_file is not None:
-            payloads = read_payloads(options.payload_file, options.payload_delimiter)
+        if options.has("payload-file"):
+            payloads = read_payloads(options.text("payload-file"), options.text("payload-delimiter"))
             choose = random.Random(0)
             return lambda number: payloads[choose.randrange(len(payloads))]
-        if options.record_size is not None:
-            size: int = options.record_size
+        size = options.number("record-size")
+        if size is not None:
             source = random.Random(0)
             return lambda number: source.randbytes(size).translate(LETTERS)
         return lambda number: b"%d" % number
 
-    def _configs(self, options: Namespace, given: dict[str, object]) -> dict[str, str]:
-        pairs, file = options.command_property, options.command_config
-        if options.producer_props is not None:
-            output.line(DEPRECATED.format("producer-props", "command-property"))
-            pairs = options.producer_props
-        if given["producer.config"] is not None:
-            output.line(DEPRECATED.format("producer.config", "command-config"))
-            file = given["producer.config"]
+    def _configs(self, options: Options) -> dict[str, str]:
+        for old, new in (("producer-props", "command-property"), ("producer.config", "command-config")):
+            if options.has(old):
+                output.line(DEPRECATED.format(old, new))
+        file = options.value("command-config") or options.value("producer.config")
         configs = settings.load(file) if file is not None else {}
-        for pair in pairs or ():
+        for pair in (*options.values("command-property"), *options.values("producer-props")):
             key, separator, text = pair.partition("=")
             if not separator or not text or "=" in text:
                 raise ValueError(f"Invalid property: {pair}")
             configs[key] = text
         configs.setdefault("client.id", "perf-producer-client")
-        if options.bootstrap_server is not None:
-            configs["bootstrap.servers"] = options.bootstrap_server
-        is_transactional = self.transaction_ms is not None or options.transactional_id is not None
+        is_transactional = self.transaction_ms is not None or options.has("transactional-id")
         if is_transactional or "transactional.id" in configs:
             drawn = f"performance-producer-{uuids.to_text(uuids.random_uuid())}"
-            configs["transactional.id"] = options.transactional_id or configs.get("transactional.id", drawn)
+            given = options.value("transactional-id")
+            configs["transactional.id"] = given or configs.get("transactional.id", drawn)
             self.transaction_ms = self.transaction_ms or TRANSACTION_MS
         return configs
 
@@ -296,7 +259,7 @@ class _Run:
         if plan.prints_metrics:
             self._print_metrics()
         self._producer.close()
-        return 0
+        return 1 if self._faults else 0
 
     def _send_all(self) -> None:
         plan = self._plan

@@ -1,4 +1,7 @@
-"""`pykafkad produce`: what kafka-console-producer does: each line of standard input becomes a record."""
+"""`pykafkad produce`: what kafka-console-producer does: each line of standard input becomes a record.
+
+Unlike there the exit code is 1 if a record was not stored, and the last line says which those are.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,18 @@ import sys
 from pykafkad import errors
 from pykafkad.net.client import ClientError
 from pykafkad.net.connection import readable
+from pykafkad.net.reaching import Unreachable
 from pykafkad.tools import failures, output, settings, times
 from pykafkad.tools.line_reader import LineReader, Lines, read_chunk
 from pykafkad.tools.options import (
     INTEGER,
     LONG,
+    Exit,
     Option,
     OptionError,
     Options,
     Usage,
+    bootstrap,
     check_address,
     flag,
     optional,
@@ -29,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pykafkad.hot.records import Headers
+    from pykafkad.tools.batching import Done
 
 ABOUT = "This tool helps to read data from standard input and publish it to Kafka."
 READER_CLASS = "org.apache.kafka.tools.LineMessageReader"
@@ -38,6 +45,9 @@ READER_HELP = (
     "null.marker: a text that stands for null. A line is HEADERS<delimiter>KEY<separator>VALUE, as far as "
     "they are parsed."
 )
+INTERRUPTED = 130
+COMPLAINTS_MAX = 10  # records whose errors are told one by one
+RANGES_MAX = 20
 # option -> the producer config that it sets
 CONFIGS = {
     "timeout": "linger.ms",
@@ -61,7 +71,7 @@ RENAMED = {
 
 OPTIONS: tuple[Option, ...] = (
     value("topic", "topic", "REQUIRED: where the records go."),
-    value("bootstrap-server", "server to connect to", "REQUIRED: brokers to start from, HOST:PORT,…"),
+    bootstrap(),
     flag("sync", "Wait for each record's answer before the next line is read."),
     optional("compression-codec", "compression-codec", "none, gzip, snappy, lz4 or zstd; without one gzip."),
     value("batch-size", "size", "Bytes of a batch (batch.size).", kind=INTEGER, default="16384"),
@@ -142,7 +152,8 @@ def body(options: Options) -> int:
     _check(options)
     try:
         reader = LineReader(reader_properties(options))
-        producer = Producer(options.text("bootstrap-server"), producer_configs(options))
+        configs = producer_configs(options)
+        producer = Producer(settings.bootstrap(options.value("bootstrap-server"), configs), configs)
         return _Run(options, reader, producer).run()
     except (OptionError, ClientError, errors.KafkaError, OSError) as problem:
         output.error(failures.described(problem))
@@ -165,7 +176,8 @@ def _check(options: Options) -> None:
             "Warning: --max-partition-memory-bytes is deprecated and will be removed in Apache Kafka 5.0. "
             "Use --batch-size instead."
         )
-    check_address(options.value("bootstrap-server"))
+    if options.has("bootstrap-server"):
+        check_address(options.value("bootstrap-server"))
 
 
 def _current(options: Options, name: str) -> str:
@@ -198,6 +210,57 @@ def producer_configs(options: Options) -> dict[str, str]:
     return found
 
 
+class Ledger:
+    """Which lines became records that are stored, and which did not: told at the end."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._sent = 0
+        self._pending: dict[int, None] = {}
+        self._failed: list[int] = []
+
+    def watch(self, number: int, key: bytes | None, content: bytes | None) -> Done:
+        """To be called when it is known what became of the record of this line."""
+        self._sent += 1
+        self._pending[number] = None
+
+        def done(problem: Exception | None) -> None:
+            del self._pending[number]
+            if problem is not None:
+                self._failed.append(number)
+                if len(self._failed) <= COMPLAINTS_MAX:
+                    _complain(self._topic, number, key, content, problem)
+
+        return done
+
+    @property
+    def has_failed(self) -> bool:
+        return bool(self._failed)
+
+    def tell(self) -> int:
+        """The exit code; what was given up with the whole run is not stored either."""
+        missing = sorted({*self._failed, *self._pending})
+        if not missing:
+            return 0
+        output.error(
+            f"ERROR {len(missing)} of {self._sent} records were not stored in topic {self._topic}: "
+            f"line{'s' if len(missing) > 1 else ''} {ranges(missing)}"
+        )
+        return 1
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """1, 3-5, 9; with many gaps only the first and how many there are."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    texts = [str(first) if first == last else f"{first}-{last}" for first, last in found[:RANGES_MAX]]
+    return ", ".join(texts) + (", ..." if len(found) > RANGES_MAX else "")
+
+
 class _Run:
     """Reads lines and sends records, until the input ends."""
 
@@ -207,16 +270,34 @@ class _Run:
         self._reader = reader
         self._producer = producer
         self._prompts = sys.stdin.isatty() and sys.stdout.isatty()
-        self._fault: Exception | None = None
+        self._ledger = Ledger(self._topic)
+        self._number = 0  # of the line
 
     def run(self) -> int:
         if self._producer.transaction is not None:
             raise ClientError("Cannot perform a 'send' before completing a call to initTransactions")
+        code = 0
+        try:
+            code = self._copied()
+        except (errors.KafkaError, OSError, Unreachable) as problem:
+            output.error(failures.described(problem))
+            code = 1
+        finally:
+            code = self._ledger.tell() or code
+        return code
+
+    def _copied(self) -> int:
+        """What was read before a line that is none, or before an interrupt, is sent all the same."""
+        code = 0
         try:
             self._copy()
-        finally:
-            self._producer.close()
-        return 0
+        except ClientError as problem:
+            output.error(failures.described(problem))
+            code = 1
+        except KeyboardInterrupt:
+            code = INTERRUPTED
+        self._producer.close()
+        return code
 
     def _copy(self) -> None:
         lines = Lines()
@@ -246,26 +327,16 @@ class _Run:
             self._producer.poll()
 
     def _send(self, key: bytes | None, content: bytes | None, headers: Headers) -> None:
+        self._number += 1
+        done = self._ledger.watch(self._number, key, content)
+        self._producer.send(self._topic, key, content, headers, timestamp_ms=times.now_ms(), done=done)
         if self._is_sync:
-            self._producer.send(
-                self._topic, key, content, headers, timestamp_ms=times.now_ms(), done=self._keep_fault
-            )
             self._producer.flush()
-            if self._fault is not None:
-                raise self._fault
-            return
-
-        def tell(problem: Exception | None) -> None:
-            if problem is not None:
-                _complain(self._topic, key, content, problem)
-
-        self._producer.send(self._topic, key, content, headers, timestamp_ms=times.now_ms(), done=tell)
-
-    def _keep_fault(self, problem: Exception | None) -> None:
-        self._fault = problem
+            if self._ledger.has_failed:
+                raise Exit(1)
 
 
-def _complain(topic: str, key: bytes | None, content: bytes | None, problem: Exception) -> None:
+def _complain(topic: str, number: int, key: bytes | None, content: bytes | None, problem: Exception) -> None:
     """Report a record that could not be sent; the others continue."""
 
     def shown(data: bytes | None) -> str:
@@ -273,5 +344,5 @@ def _complain(topic: str, key: bytes | None, content: bytes | None, problem: Exc
 
     output.error(
         f"ERROR Error when sending message to topic {topic} with key: {shown(key)}, value: {shown(content)} "
-        f"with error: {failures.described(problem)}"
+        f"with error: {failures.described(problem)} (line {number})"
     )

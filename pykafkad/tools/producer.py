@@ -9,6 +9,7 @@ or without. Transactions are begun and ended around flushes.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections import deque
 from typing import Any
@@ -31,23 +32,26 @@ if TYPE_CHECKING:
 
 PRODUCE_BY_NAME = 12  # later versions have topic ids instead of names
 SEQUENCES = 2**31
+WARN_AFTER_S = 1.0  # a topic that is created by asking for it is there earlier
 OUT_OF_ORDER_AFTER_FAILURE = frozenset({errors.OUT_OF_ORDER_SEQUENCE_NUMBER})
 
 
 class Topic:
     """The state of a topic: the leader of each partition, and the partition for records without a key."""
 
-    __slots__ = ("available", "fetched", "leaders", "sticky")
+    __slots__ = ("available", "fetched", "leaders", "missing", "sticky")
 
     def __init__(self, batch_bytes: int) -> None:
         self.leaders: dict[int, int] = {}
         self.available: list[int] = []
+        self.missing = False  # it was waited for in vain
         self.fetched = 0.0
         self.sticky = Sticky(batch_bytes)
 
     def learn(self, leaders: dict[int, int]) -> None:
         self.leaders = dict(sorted(leaders.items()))
         self.available = [index for index, leader in self.leaders.items() if leader >= 0]
+        self.missing = False
         self.fetched = time.monotonic()
 
 
@@ -132,24 +136,40 @@ class Producer:
         return topic
 
     def _fetch_topic(self, name: str, topic: Topic) -> None:
-        deadline = time.monotonic() + self.settings.max_block_s
+        """Wait for it as long as max.block.ms says; once that was in vain, look only once for each record."""
+        begun = time.monotonic()
+        limit_s = 0.0 if topic.missing else self.settings.max_block_s
+        warned = topic.missing
         while True:
+            code = errors.NETWORK_EXCEPTION
             try:
-                (row,) = self._cluster.metadata([name], auto_create=True).topics
-                leaders = {entry.partition_index: entry.leader_id for entry in row.partitions}
-                if not row.error_code and any(leader >= 0 for leader in leaders.values()):
-                    topic.learn(leaders)
-                    return
-                if row.error_code and row.error_code not in RETRIABLE:
-                    raise errors.KafkaError(row.error_code, _topic_fault(row.error_code, name))
+                code = self._look_up(name, topic)
             except OSError:
                 pass
-            if time.monotonic() + self.settings.retry_backoff_s > deadline:
+            if code == errors.NONE:
+                return
+            waited_s = time.monotonic() - begun
+            if waited_s > WARN_AFTER_S and not warned and code != errors.NETWORK_EXCEPTION:
+                warned = True
+                sys.stderr.write(f"WARN waiting for topic {name}: {errors.NAMES[code]}\n")
+            if waited_s + self.settings.retry_backoff_s > limit_s:
+                topic.missing = True
                 waited_ms = int(self.settings.max_block_s * 1000)
                 raise errors.KafkaError(
                     errors.REQUEST_TIMED_OUT, f"Topic {name} not present in metadata after {waited_ms} ms."
                 )
             time.sleep(self.settings.retry_backoff_s)
+
+    def _look_up(self, name: str, topic: Topic) -> int:
+        """Learn the leaders of its partitions. Otherwise the code of what may pass; other errors are raised."""
+        (row,) = self._cluster.metadata([name], auto_create=True).topics
+        leaders = {entry.partition_index: entry.leader_id for entry in row.partitions}
+        if row.error_code and row.error_code not in RETRIABLE:
+            raise errors.KafkaError(row.error_code, _topic_fault(row.error_code, name))
+        if row.error_code or all(leader < 0 for leader in leaders.values()):
+            return row.error_code or errors.LEADER_NOT_AVAILABLE
+        topic.learn(leaders)
+        return errors.NONE
 
     def _close(self, key: tuple[str, int]) -> None:
         self._ready.append(self._open.pop(key))
@@ -363,7 +383,7 @@ class Producer:
         self._ready.extendleft(reversed(failed))
         for name in {batch.topic for batch in failed}:
             try:
-                self._fetch_topic(name, self._topics[name])
+                self._look_up(name, self._topics[name])
             except (OSError, errors.KafkaError):
                 pass  # the batches' own delivery time-outs end it
 

@@ -6,11 +6,22 @@ that would change who can read the data in transit is refused, never ignored.
 
 from __future__ import annotations
 
+import os
+
 from pykafkad.net.client import ClientError, whole_number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+
+
+DEFAULT_BOOTSTRAP = "localhost:9092"
+
+
+def bootstrap(given: str | None, configs: Mapping[str, str]) -> str:
+    """The brokers to start from: those of --bootstrap-server, of the client's configs, of the environment."""
+    named = given if given is not None else configs.get("bootstrap.servers")
+    return named if named is not None else os.environ.get("KAFKA_BOOTSTRAP_SERVERS") or DEFAULT_BOOTSTRAP
 
 
 def load(path: str) -> dict[str, str]:

@@ -1,34 +1,35 @@
-"""`pykafkad topics`: what kafka-topics does."""
+"""`pykafkad topics`: what kafka-topics does. How topics are chosen and described is in topics_describe."""
 
 from __future__ import annotations
 
-from pykafkad import errors, uuids
-from pykafkad.tools import admin, failures, output
-from pykafkad.tools.java import hash_order
-from pykafkad.tools.options import INTEGER, Option, OptionError, Options, Usage, flag, run, value
-from pykafkad.tools.topic_filter import TopicFilter
+from pykafkad import errors
+from pykafkad.tools import admin, failures, output, topics_describe
+from pykafkad.tools.options import (
+    INTEGER,
+    Option,
+    OptionError,
+    Options,
+    Usage,
+    bootstrap,
+    flag,
+    json_flag,
+    run,
+    value,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any
 
     from pykafkad.net.client import Cluster
 
 ABOUT = "This tool helps to create, delete, describe, or change a topic."
 ACTIONS = ("list", "describe", "create", "alter", "delete")
-REPORTS = (
-    "under-replicated-partitions",
-    "under-min-isr-partitions",
-    "at-min-isr-partitions",
-    "unavailable-partitions",
-)
 USE_CONFIGS = " (To alter topic configurations, the kafka-configs tool can be used.)"
 MAX_REPLICATION = 32767
-DEFAULT_CONFIG = 5  # the source of a config that nobody has set
 
 OPTIONS: tuple[Option, ...] = (
-    value("bootstrap-server", "server to connect to", "REQUIRED: brokers to start from, HOST:PORT,…"),
+    bootstrap(),
     value("command-config", "properties file", "Configs of the client."),
     flag("list", "List the topics."),
     flag("create", "Create a topic."),
@@ -78,11 +79,22 @@ OPTIONS: tuple[Option, ...] = (
         "How many partitions one answer may describe.",
         kind=INTEGER,
     ),
+    json_flag("list", "describe"),
+)
+JSON_EXAMPLE = """\
+{"topics": [{"topic": "orders", "topic_id": "n6ZqGYlRRdSQnQiUo6NGkg", "internal": false, "partition_count": 1,
+  "replication_factor": 1, "configs": {"retention.ms": "5000"},
+  "partitions": [{"partition": 0, "leader": 1, "replicas": [1], "isr": [1], "eligible_leader_replicas": [],
+    "last_known_eligible_leader_replicas": [], "adding_replicas": [], "removing_replicas": []}]}]}
+"""
+JSON_NOTE = (
+    "A partition without a leader has null there; so have eligible replicas where the broker does not tell them. "
+    "configs are those that were set. --list has no configs and no partitions."
 )
 
 
 def main(arguments: Sequence[str]) -> int:
-    return run(OPTIONS, arguments, ABOUT, body, usage_for_faults=False)
+    return run(OPTIONS, arguments, ABOUT, body, as_json=as_json)
 
 
 def body(options: Options) -> int:
@@ -93,7 +105,7 @@ def body(options: Options) -> int:
             ("create", create),
             ("alter", alter),
             ("list", list_topics),
-            ("describe", describe),
+            ("describe", topics_describe.describe),
             ("delete", delete),
         ):
             if options.has(action):
@@ -102,6 +114,16 @@ def body(options: Options) -> int:
     except (errors.KafkaError, OptionError, ValueError, OSError) as problem:
         output.line(f"Error while executing topic command : {failures.message_of(problem)}")
         return 1
+    finally:
+        cluster.close()
+
+
+def as_json(options: Options) -> object:
+    _check(options)
+    cluster = admin.connect(options)
+    try:
+        fields = topics_describe.listed_fields if options.has("list") else topics_describe.described_fields
+        return {"topics": fields(cluster, options)}
     finally:
         cluster.close()
 
@@ -116,8 +138,6 @@ def _check(options: Options) -> None:
             "delete-config option is no longer supported and deprecated since version 4.0. "
             "The config will be fully removed in future releases."
         )
-    if not options.has("bootstrap-server"):
-        raise ValueError("--bootstrap-server must be specified")
     if options.has("describe") and options.has("if-exists"):
         if not options.has_any(("topic", "topic-id")):
             raise Usage("--topic or --topic-id is required to describe a topic")
@@ -129,7 +149,7 @@ def _check(options: Options) -> None:
     if not options.has("list") and not options.has("describe"):
         options.require("topic")
     if options.has("alter"):
-        if options.has("bootstrap-server") and options.has("config"):
+        if options.has("config"):
             raise Usage(
                 'Option combination "[[bootstrap-server], [config]]" can\'t be used with option "[alter]"'
                 + USE_CONFIGS
@@ -150,9 +170,9 @@ def _check_pairs(options: Options) -> None:
     only("replica-assignment", "alter", "create")
     if options.has("create"):
         options.exclude("replica-assignment", ("partitions", "replication-factor"))
-    for report in REPORTS:
+    for report in topics_describe.REPORTS:
         only(report, "describe", also_not=("topics-with-overrides",))
-    only("topics-with-overrides", "describe", also_not=REPORTS)
+    only("topics-with-overrides", "describe", also_not=topics_describe.REPORTS)
     only("if-exists", "alter", "delete", "describe")
     only("if-not-exists", "create")
     only("exclude-internal", "list", "describe")
@@ -193,7 +213,7 @@ def create(cluster: Cluster, options: Options) -> None:
 def alter(cluster: Cluster, options: Options) -> None:
     assignment, _ = _wanted(options)
     count = options.integer("partitions")
-    names = _matching(cluster, options)
+    names = topics_describe.matching(cluster, options)
     if not names:
         return
     wanted: dict[str, tuple[int, list[list[int]] | None]] = {}
@@ -204,30 +224,13 @@ def alter(cluster: Cluster, options: Options) -> None:
 
 
 def list_topics(cluster: Cluster, options: Options) -> None:
-    output.line("\n".join(_names(cluster, options)))
+    output.line("\n".join(topics_describe.names(cluster, options)))
 
 
 def delete(cluster: Cluster, options: Options) -> None:
-    names = _matching(cluster, options)
+    names = topics_describe.matching(cluster, options)
     if names:
         admin.delete_topics(cluster, names)
-
-
-def _names(cluster: Cluster, options: Options) -> list[str]:
-    """The topics that --topic and --exclude-internal select."""
-    expression = options.value("topic")
-    chosen = TopicFilter(".*" if expression is None else expression)
-    exclude = options.has("exclude-internal")
-    names = sorted(topic.name for topic in admin.list_topics(cluster))
-    return [name for name in names if chosen.allows(name, exclude)]
-
-
-def _matching(cluster: Cluster, options: Options) -> list[str]:
-    """The same, but it is an error if --topic names topics and none is found."""
-    names = _names(cluster, options)
-    if options.value("topic") and not names and not options.has("if-exists"):
-        raise ValueError(f"Topic '{options.value('topic')}' does not exist as expected")
-    return names
 
 
 def _wanted(options: Options) -> tuple[dict[int, list[int]], dict[str, str]]:
@@ -274,110 +277,3 @@ def parse_assignment(text: str) -> dict[int, list[int]]:
         if len(brokers) != len(found[0]):
             raise ValueError(f"Partition {index} has different replication factor: {brokers}")
     return found
-
-
-# -- describing
-
-
-def describe(cluster: Cluster, options: Options) -> None:
-    topics = _to_describe(cluster, options)
-    names = [topic.name for topic in topics]
-    configs = admin.describe_configs(cluster, [(admin.TOPIC, name) for name in names]) if names else {}
-    cluster.describe_cluster()
-    partitions = [(topic.name, row.index) for topic in topics for row in topic.partitions]
-    moves = admin.list_reassignments(cluster, partitions) if partitions else {}
-    for topic in topics:
-        _describe_one(cluster, options, topic, configs[admin.TOPIC, topic.name], moves)
-
-
-def _to_describe(cluster: Cluster, options: Options) -> list[admin.TopicDescription]:
-    text = options.value("topic-id")
-    if text is not None and uuids.from_text(text) != uuids.ZERO:
-        topic_id = uuids.from_text(text)
-        exclude = options.has("exclude-internal")
-        known = {topic.id for topic in admin.list_topics(cluster) if not (exclude and topic.is_internal)}
-        if topic_id in known:
-            return [admin.describe_topic_id(cluster, topic_id)]
-        if not options.has("if-exists"):
-            raise ValueError(f"TopicId '{text}' does not exist as expected")
-        return []
-    names = _matching(cluster, options)
-    limit = options.number("partition-size-limit-per-response") or admin.PARTITIONS_IN_ANSWER
-    found = admin.described(admin.describe_topics(cluster, names, at_a_time=limit))
-    count = len(names)  # the admin client has them in a map, which is copied into a second and a third map
-    copied = hash_order(hash_order(names, capacity=count), capacity=count * 4 // 3 + 1)
-    return [found[name] for name in hash_order(copied, capacity=count)]
-
-
-def _describe_one(
-    cluster: Cluster,
-    options: Options,
-    topic: admin.TopicDescription,
-    configs: list[Any],
-    moves: dict[admin.Partition, Any],
-) -> None:
-    own = [entry for entry in configs if entry.config_source != DEFAULT_CONFIG]
-    reports = [report for report in REPORTS if options.has(report)]
-    if not reports and (own or not options.has("topics-with-overrides")):
-        _print_topic(topic, own, moves)
-    if options.has("topics-with-overrides"):
-        return
-    minimum = next((int(entry.value) for entry in configs if entry.name == "min.insync.replicas"), 1)
-    for row in topic.partitions:
-        move = moves.get((topic.name, row.index))
-        faults = {
-            "under-replicated-partitions": _replication_factor(row, move) > len(row.isr),
-            "under-min-isr-partitions": row.leader is None or len(row.isr) < minimum,
-            "at-min-isr-partitions": len(row.isr) == minimum,
-            "unavailable-partitions": row.leader is None or row.leader not in cluster.brokers,
-        }
-        if not reports or any(faults[report] for report in reports):
-            _print_partition(topic.name, row, move)
-
-
-def _replication_factor(row: admin.PartitionDescription, move: Any) -> int:
-    if move is not None and set(row.replicas) & {*move.removing_replicas, *move.adding_replicas}:
-        return len(move.replicas) - len(move.adding_replicas)
-    return len(row.replicas)
-
-
-def _print_topic(topic: admin.TopicDescription, own: list[Any], moves: dict[admin.Partition, Any]) -> None:
-    first = topic.partitions[0]
-    fields = [f"Topic: {topic.name}"]
-    if topic.id != uuids.ZERO:
-        fields.append(f"TopicId: {uuids.to_text(topic.id)}")
-    fields += [
-        f"PartitionCount: {len(topic.partitions)}",
-        f"ReplicationFactor: {_replication_factor(first, moves.get((topic.name, first.index)))}",
-        "Configs: " + ",".join(f"{entry.name}={shown(entry.value)}" for entry in own),
-    ]
-    output.line("\t".join(fields))
-
-
-def _print_partition(name: str, row: admin.PartitionDescription, move: Any) -> None:
-    fields = [
-        f"\tTopic: {name}",
-        f"Partition: {row.index}",
-        f"Leader: {'none' if row.leader is None else row.leader}",
-        f"Replicas: {_joined(row.replicas)}",
-        f"Isr: {_joined(row.isr)}",
-    ]
-    if move is not None:
-        fields += [
-            f"Adding Replicas: {_joined(move.adding_replicas)}",
-            f"Removing Replicas: {_joined(move.removing_replicas)}",
-        ]
-    fields += [
-        f"Elr: {'N/A' if row.eligible is None else _joined(row.eligible)}",
-        f"LastKnownElr: {'N/A' if row.last_known is None else _joined(row.last_known)}",
-    ]
-    output.line("\t".join(fields))
-
-
-def _joined(ids: list[int]) -> str:
-    return ",".join(map(str, ids))
-
-
-def shown(text: str | None) -> str:
-    """A value as Java prints it."""
-    return "null" if text is None else text

@@ -30,9 +30,10 @@ def run(capsys: pytest.CaptureFixture[str], tool: str, *arguments: str) -> tuple
 
 def test_the_program_knows_its_tools(capsys: pytest.CaptureFixture[str]) -> None:
     for name in tools.TOOLS:
-        help_is_fine = name in ("perf-produce", "check")  # an unknown option for most of Kafka's tools
-        assert cli.main([name, "--help"]) == (0 if help_is_fine else 1)
-        assert capsys.readouterr() != ("", "")
+        assert cli.main([name, "--help"]) == 0
+        printed = capsys.readouterr()
+        assert "--help" in printed.out or name == "check"
+        assert not printed.err
     assert cli.main(["help"]) == 0
     shown = capsys.readouterr().out
     assert all(f"  {name} " in shown for name in tools.TOOLS)
@@ -45,11 +46,11 @@ def test_nobody_who_reads_is_no_fault(broker: FakeBroker, monkeypatch: pytest.Mo
 
     def write(data: bytes) -> None:
         broken.append(data)
-        raise BrokenPipeError
+        raise output.Unread
 
     monkeypatch.setattr(output, "write", write)
     monkeypatch.setattr(output, "discard", lambda: None)
-    assert tools.main("topics", ["--bootstrap-server", "127.0.0.1:9092", "--list"]) == 1
+    assert tools.main("topics", ["--bootstrap-server", "127.0.0.1:9092", "--list"]) == tools.EXIT_UNREAD
     assert broken
 
 

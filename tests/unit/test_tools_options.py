@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
+from pykafkad import errors
+from pykafkad.net.reaching import Unreachable
 from pykafkad.tools import options, output
 from pykafkad.tools.options import INTEGER, LONG, OptionError, Options, Usage, flag, optional, value
 
@@ -93,22 +98,66 @@ def test_rules_between_options() -> None:
         found.one_of("list", "topic")
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["--nope"]])
-def test_the_options_are_explained_on_standard_error(
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-h"], ["--list", "--help"]])
+def test_who_asks_is_told_the_options_and_who_says_nothing_too(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert options.run(KNOWN, arguments, "About.", lambda found: 0) == 1
-    shown = capsys.readouterr()
-    assert not shown.out
-    assert shown.err.splitlines()[0] == (
-        "nope is not a recognized option" if "--nope" in arguments else "About."
+    code = options.run(KNOWN, arguments, "About.", lambda found: 0)
+    output.flush()
+    printed = capsys.readouterr()
+    shown, other = (printed.out, printed.err) if arguments else (printed.err, printed.out)
+    assert (code, other) == (0 if arguments else 1, "")
+    assert shown.splitlines()[0] == "About."
+    assert "--count <Integer: n>" in shown and "(default: 3)" in shown and "--state [String]" in shown
+    assert all(len(line) <= 80 for line in shown.splitlines())
+
+
+def test_a_mistake_is_told_in_two_lines_with_the_nearest_name(capsys: pytest.CaptureFixture[str]) -> None:
+    assert options.run(KNOWN, ["--topc", "t"], "About.", lambda found: 0) == 1
+    said = "topc is not a recognized option; did you mean --topic?\n--help explains the options.\n"
+    assert capsys.readouterr() == ("", said)
+
+
+def test_an_argument_that_is_no_option_is_ignored_but_not_in_silence(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert options.run(KNOWN, ["list", "--list"], "About.", lambda found: 0) == 0
+    assert capsys.readouterr().err == "WARN ignored, as it is no option: list; did you mean --list?\n"
+
+
+def test_an_option_of_many_values_takes_all_up_to_the_next(capsys: pytest.CaptureFixture[str]) -> None:
+    found = Options((*KNOWN, options.many("set", "k=v", "Set.")), ["--set", "a=1", "b=2", "--list", "x"])
+    assert found.values("set") == ["a=1", "b=2"] and found.has("list") and found.ignored == ["x"]
+
+
+def printed_json(capsys: pytest.CaptureFixture[str]) -> Any:
+    output.flush()
+    return json.loads(capsys.readouterr().out)
+
+
+def test_json_is_all_that_is_printed_and_so_are_errors(capsys: pytest.CaptureFixture[str]) -> None:
+    known = (*KNOWN, options.json_flag("list"))
+
+    def run(*arguments: str, fault: Exception | None = None) -> tuple[int, Any]:
+        def shown(found: Options) -> object:
+            if fault is not None:
+                raise fault
+            return {"topics": []}
+
+        code = options.run(known, arguments, "About.", lambda found: 1, as_json=shown)
+        return code, printed_json(capsys)
+
+    assert run("--list", "--json") == (0, {"topics": []})
+    unavailable = "Option(s) [json] are unavailable given other options on the command line"
+    assert run("--json") == (1, {"error": {"name": "USAGE", "message": unavailable}})
+    missing = errors.KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, "no t")
+    name = "UNKNOWN_TOPIC_OR_PARTITION"
+    assert run("--list", "--json", fault=missing) == (1, {"error": {"name": name, "message": "no t"}})
+    assert run("--list", "--json", fault=Unreachable("gone"))[1]["error"]["name"] == "UNREACHABLE"
+    assert run("--list", "--json", fault=ValueError("bad")) == (
+        1,
+        {"error": {"name": "FAILED", "message": "bad"}},
     )
-    assert (
-        "--count <Integer: n>" in shown.err
-        and "(default: 3)" in shown.err
-        and "--state [String]" in shown.err
-    )
-    assert all(len(line) <= 80 for line in shown.err.splitlines())
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

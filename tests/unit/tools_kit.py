@@ -10,7 +10,7 @@ import pytest
 
 from pykafkad import errors, messages
 from pykafkad.hot import records, wire
-from pykafkad.net import client, connection
+from pykafkad.net import client, connection, reaching
 from pykafkad.tools import fetching
 
 ADDRESS = ("127.0.0.1", 9092)
@@ -397,7 +397,7 @@ class FakeConnection(connection.Connection):
         except ConnectionError as problem:
             self._given.append(problem)
 
-    def _receive(self, deadline: float) -> memoryview:
+    def _receive(self, deadline: float, bytes_max: int = 1 << 30) -> memoryview:
         given = self._given.popleft()
         if isinstance(given, Exception):
             raise given
@@ -409,7 +409,7 @@ def install(monkeypatch: pytest.MonkeyPatch, broker: FakeBroker) -> None:
     numbers = iter(range(100, 10_000))
     opened: list[FakeConnection] = []
 
-    def fresh(self: client.Cluster, address: client.Address) -> FakeConnection:
+    def fresh(self: client.Cluster, address: reaching.Address) -> FakeConnection:
         opened.append(FakeConnection(broker, next(numbers)))
         return opened[-1]
 
