@@ -1,6 +1,8 @@
 # build    a virtual environment with pykafkad in place; C is compiled again when it changes
 # run      serve; ARGS="--port 0 --ephemeral"
-# test     all of: check, unit (all of tests/), short runs of torture, storm, bench and asan, compat (stock clients, a real Kafka)
+# test     all of: check, unit (all of tests/), short runs of torture, storm, bench and asan, compat (stock clients, a real Kafka);
+#          it says how long it will take and how far it is, and every part can be made alone: make compat-spark
+# test-quick  the same in three minutes: check, nearly all unit tests, three clients
 # check    style, types, layers, formats, generated files, docs/ as a site in build/site; changes nothing (format: changes them)
 # suites   other people's test suites against a broker of ours
 # bench    the same work on pykafkad and on Apache Kafka, side by side; BENCH_ARGS=
@@ -34,8 +36,17 @@ EXT_SOURCES := $(wildcard ext/*.pyx ext/*.pxi ext/*.pxd ext/c/*.c ext/c/*.h)
 C_SOURCES := $(wildcard ext/c/*.c ext/c/*.h bench/*.c tests/seams/*.c)
 STYLED := pykafkad tests compat_tests bench protocol tools setup.py conftest.py
 
-.PHONY: build run test check format unit compat suites bench bench-smoke torture torture-short storm storm-short asan \
-    mutants tox clean
+# Each is a directory and a part of its own, so that no two JVMs are up at a time.
+COMPAT := clients groups tools exchange cleaner differential spark
+COMPAT_PARTS := $(COMPAT:%=compat-%)
+TEST_PARTS := setup check unit torture-short storm-short bench-smoke $(COMPAT_PARTS) asan-short
+QUICK_PARTS := setup check unit-quick compat-clients-quick
+# What the rest of the unit tests takes three minutes without.
+NOT_QUICK := test_config_slices test_mutants test_storage_moves test_storm_making
+QUICK_CLIENTS := reads_back_what_it_produced and not java and not kcat
+
+.PHONY: build setup run test test-quick check format unit unit-quick compat $(COMPAT_PARTS) compat-clients-quick suites bench \
+    bench-smoke torture torture-short storm storm-short asan asan-short mutants tox clean
 
 build: $(VENV)/.installed $(VENV)/.compiled
 
@@ -62,14 +73,13 @@ $(VENV)/.check: pyproject.toml | $(BIN)/python
 run: build
 	@exec $(BIN)/pykafkad start $(ARGS)
 
-test: build $(VENV)/.check
-	$(MAKE) check
-	$(MAKE) unit
-	$(MAKE) torture-short
-	$(MAKE) storm-short
-	$(MAKE) bench-smoke
-	$(MAKE) compat
-	$(MAKE) asan ASAN_SECONDS=$(ASAN_SHORT_SECONDS)
+setup: build $(VENV)/.check
+
+test: $(BIN)/python
+	@$(BIN)/python tools/parts.py $(MAKE) $(TEST_PARTS)
+
+test-quick: $(BIN)/python
+	@$(BIN)/python tools/parts.py $(MAKE) $(QUICK_PARTS)
 
 check: build $(VENV)/.check
 	$(BIN)/ruff check --no-cache $(STYLED)
@@ -90,15 +100,19 @@ format: build $(VENV)/.check
 unit: build $(VENV)/.check
 	$(PYTEST) tests
 
-# One directory a run, so that no two JVMs are up at a time.
-compat: build $(VENV)/.check
-	$(PYTEST) compat_tests/clients
-	$(PYTEST) -n 2 compat_tests/groups
-	$(PYTEST) compat_tests/tools
-	$(PYTEST) compat_tests/exchange
-	$(PYTEST) compat_tests/cleaner
-	$(PYTEST) compat_tests/differential
-	$(PYTEST) compat_tests/spark
+unit-quick: build $(VENV)/.check
+	$(PYTEST) -q -n 2 tests/unit $(NOT_QUICK:%=--ignore tests/unit/%.py)
+
+compat: $(BIN)/python
+	@$(BIN)/python tools/parts.py $(MAKE) setup $(COMPAT_PARTS)
+
+$(COMPAT_PARTS): compat-%: build $(VENV)/.check
+	$(PYTEST) $(WORKERS) compat_tests/$*
+
+compat-groups: WORKERS := -n 2
+
+compat-clients-quick: build $(VENV)/.check
+	$(PYTEST) compat_tests/clients -k "$(QUICK_CLIENTS)"
 
 suites: build $(VENV)/.check
 	$(BIN)/python -m compat_tests.suites kafka-python
@@ -131,6 +145,9 @@ storm-short: build $(VENV)/.check
 asan: build $(VENV)/.check
 	tests/fuzz/run $(BIN)/python $(ASAN_SECONDS) $(TESTS)
 
+asan-short: build $(VENV)/.check
+	tests/fuzz/run $(BIN)/python $(ASAN_SHORT_SECONDS)
+
 # About five seconds a mutant, after some minutes in which it is learned which tests run which functions.
 mutants: build $(VENV)/.check
 	$(BIN)/python -m tests.mutants $(MUTANTS_ARGS)
@@ -139,7 +156,7 @@ mutants: build $(VENV)/.check
 tox: export PATH := $(PATH)$(shell printf ':%s' $${PYENV_ROOT:-$$HOME/.pyenv}/versions/*/bin)
 tox: build
 	$(PIP) install tox
-	newest=$$(for minor in 13 12 11; do \
+	newest=$$(for minor in 14 13 12 11; do \
 	    if python3.$$minor -c '$(USABLE)' 2>/dev/null; then echo py3$$minor; break; fi; done); \
 	$(BIN)/tox run $(or $(TOX_ARGS),-e $$newest)
 

@@ -1,15 +1,19 @@
 """Builds ext/*.pyx into pykafkad/hot/. EXT=name builds one door alone, EXT=none none;
-SANITIZE=1 builds with ASAN and UBSAN, DEBUG=1 without optimisation, for a debugger.
+SANITIZE=1 builds with ASAN and UBSAN, DEBUG=1 without optimisation and with symbols, for a debugger.
 
-Every door has its own Cython file and lists the C files it is linked with; C files know no Python.
+Every door has its own Cython file and lists the C files it is linked with; C files know no Python. Where no C compiler
+works, one line says so before anything is begun.
 """
 
 import glob
 import os
 import sys
+import tempfile
 
-from Cython.Build import cythonize
 from setuptools import Extension, setup
+
+# The commands that compile.
+BUILDS = {"bdist_wheel", "build", "build_ext", "develop", "editable_wheel", "install"}
 
 RECORDS = ["batch_records.c", "batch_stream.c", "batch_rewrite.c", "batch_sink.c"]
 
@@ -30,15 +34,54 @@ DOORS = {
 }
 
 
-def extensions() -> list[Extension]:
+NO_COMPILER = """\
+pykafkad: {lack}. To have it: apt-get install build-essential python3-dev (Debian, Ubuntu), \
+dnf install gcc python3-devel (Fedora), apk add build-base python3-dev (Alpine), xcode-select --install (macOS)
+"""
+
+
+def wanted_doors() -> list[str]:
     chosen = os.environ.get("EXT", "")
-    wanted = [] if chosen == "none" else chosen.split() or list(DOORS)
-    if sys.platform != "linux":  # the reactor stands on epoll; net/loop.py serves elsewhere
+    if chosen == "none" or not BUILDS & set(sys.argv):
+        return []
+    wanted = chosen.split() or list(DOORS)
+    if sys.platform != "linux":  # the reactor stands on epoll; net/plain_loop.py serves elsewhere
         wanted = [name for name in wanted if name != "reactor"]
+    return wanted
+
+
+def what_is_missing() -> str | None:
+    """Whether the compiler can be run, and finds the headers of the C library and of Python, by trying."""
+    from distutils.ccompiler import new_compiler  # setuptools brings it
+    from distutils.errors import CompileError
+    from distutils.sysconfig import customize_compiler, get_python_inc
+
+    compiler = new_compiler()
+    customize_compiler(compiler)  # CC, CFLAGS
+    command = " ".join(compiler.compiler_so[:1])
+    with tempfile.TemporaryDirectory() as directory:
+        for header, lack in [
+            ("stdlib.h", f"a C compiler is needed, and {command!r} does not compile"),
+            ("Python.h", "the C headers of this Python (Python.h) are needed"),
+        ]:
+            probe = os.path.join(directory, "probe.c")
+            with open(probe, "w") as file:
+                file.write(f"#include <{header}>\n")
+            try:
+                compiler.compile([probe], output_dir=directory, include_dirs=[get_python_inc()])
+            except CompileError:
+                return lack
+    return None
+
+
+def extensions(wanted: list[str]) -> list[Extension]:
     compile_args = ["-O3", "-std=c11", "-D_GNU_SOURCE", "-fno-strict-aliasing"]
     link_args = []
     if os.environ.get("DEBUG"):
         compile_args += ["-Og", "-g"]
+    else:  # most Pythons ask for debug information, which is most of a file's size
+        compile_args += ["-g0"]
+        link_args += ["-Wl,-x" if sys.platform == "darwin" else "-Wl,--strip-all"]
     if os.environ.get("SANITIZE"):
         compile_args = [
             "-O1",
@@ -63,17 +106,22 @@ def extensions() -> list[Extension]:
     ]
 
 
-setup(
-    ext_modules=cythonize(
-        extensions(),
-        language_level=3,
-        build_dir="build/cython",
-        compiler_directives={
-            "boundscheck": False,
-            "wraparound": False,
-            "initializedcheck": False,
-            "cdivision": True,
-            "embedsignature": False,
-        },
-    ),
-)
+def ext_modules() -> list[Extension]:
+    if not (wanted := wanted_doors()):
+        return []
+    if lack := what_is_missing():
+        sys.exit(NO_COMPILER.format(lack=lack).rstrip())
+    from Cython.Build import cythonize
+
+    directives = {
+        "boundscheck": False,
+        "wraparound": False,
+        "initializedcheck": False,
+        "cdivision": True,
+        "embedsignature": False,
+    }
+    doors = extensions(wanted)
+    return cythonize(doors, language_level=3, build_dir="build/cython", compiler_directives=directives)
+
+
+setup(ext_modules=ext_modules())
