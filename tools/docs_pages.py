@@ -4,7 +4,8 @@
     <!-- include README.md "First records" -->      a section with its heading, up to the next heading of its level
 
 A title's section (level 1) ends at the first heading of level 2. A link from one of these texts to another becomes one
-to the page that includes it; a link to any other file of the repository becomes plain text.
+to the page that includes it, a link to a page of docs/ one to that page, a link to any other file of the repository
+plain text.
 """
 
 from __future__ import annotations
@@ -59,4 +60,5 @@ def section(text: str, title: str, name: str) -> str:
 
 def _link(found: re.Match[str]) -> str:
     text, target, anchor = found.groups()
-    return f"[{text}]({PAGES[target]}{anchor or ''})" if target in PAGES else text
+    page = target.removeprefix("docs/") if target.startswith("docs/") else PAGES.get(target)
+    return f"[{text}]({page}{anchor or ''})" if page else text

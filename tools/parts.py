@@ -37,6 +37,7 @@ USUAL_S = {
     "compat-cleaner": 60,
     "compat-differential": 120,
     "compat-spark": 60,
+    "compat-quickstart": 45,
     "asan-short": 180,
 }
 

@@ -1,0 +1,65 @@
+"""The tables of configuration keys, as Markdown: for README.md and docs/configuration.md (readme.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from pykafkad import config, config_docs
+from pykafkad.cluster.dynamic_config import DYNAMIC, without_effect
+from pykafkad.config import BROKER_KEYS, OWN_KEYS, TOPIC_KEYS, Key
+from pykafkad.config_def import to_text
+from pykafkad.config_entities import TOPIC_HONOURED
+from pykafkad.config_table import HONOURED, IN_PART
+
+# What our own keys are for; those of Kafka are in config_docs.
+ABOUT_OWN = {
+    "pykafkad.scrub.max.bytes.per.second": "How fast the logs are read over and over in the background, to find damaged"
+    " batches, which are named in the log. 0: not at all.",
+}
+HEAD = "| key | default | allowed | what it is for |\n|---|---|---|---|\n"
+
+
+def summary() -> str:
+    """How many keys work, for the README."""
+    return (
+        f"Of Kafka's {len(BROKER_KEYS)} broker keys {len(HONOURED)} are honoured. The other"
+        f" {len(BROKER_KEYS) - len(HONOURED)} are known and checked, and change nothing:\nwhere one is set, the broker"
+        " says so in one line at start.\n"
+    )
+
+
+def honoured() -> str:
+    in_part = {name: f" In part: {how}." for name, how in IN_PART.items()}
+    rows = [
+        row(BROKER_KEYS[name], config_docs.BROKER[name] + in_part.get(name, ""), config._DEFAULTS[name])
+        for name in sorted(HONOURED)
+    ]
+    own = [row(key, ABOUT_OWN[name], key.default) for name, key in OWN_KEYS.items()]
+    return f"{summary()}\n{HEAD}{''.join(rows)}\nKeys of pykafkad's own:\n\n{HEAD}{''.join(own)}"
+
+
+def topics() -> str:
+    rows = [
+        row(TOPIC_KEYS[name], config_docs.TOPIC.get(name, ""), TOPIC_KEYS[name].default)
+        for name in sorted(TOPIC_HONOURED)
+        if not TOPIC_KEYS[name].internal
+    ]
+    others = [
+        f"`{name}`" for name in sorted(TOPIC_KEYS.keys() - TOPIC_HONOURED) if not TOPIC_KEYS[name].internal
+    ]
+    return f"{HEAD}{''.join(rows)}\nKept and shown, and without effect: {', '.join(others)}.\n"
+
+
+def row(key: Key, about: str, default: object) -> str:
+    shown = to_text(default)  # type: ignore[arg-type]  # a parsed value
+    cells = [f"`{key.name}`", f"`{shown}`" if shown else "", key.allowed(), about]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
+
+
+def without_effect_while_running() -> str:
+    silent = [name for name in DYNAMIC if without_effect(name)]
+    return f"These {len(silent)} are stored and shown: {listed(silent)}"
+
+
+def listed(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in sorted(names)) + ".\n"
