@@ -25,7 +25,6 @@ from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_log import MetadataLog
 from pykafkad.cluster.publishing import GROUPS, LISTENERS, TELEMETRY
 from pykafkad.cluster.replicas import Replicas
-from pykafkad.cluster.turns import tell
 from pykafkad.context import ConnectionState
 from pykafkad.control.server import ControlSocket
 from pykafkad.coordinator.groups import GroupCoordinator
@@ -44,7 +43,7 @@ from pykafkad.periodic import Periodic
 from pykafkad.promises import Promises
 from pykafkad.pure.fetch_session import FetchSessions
 from pykafkad.quiet import Quiet, kind_of
-from pykafkad.slices import GO_ON, Slices
+from pykafkad.slices import Slices
 from pykafkad.storage.manager import LogManager
 from pykafkad.waiting import Waiting
 from pykafkad.workers import Workers
@@ -113,16 +112,16 @@ class Broker:
         self.submit_large = self.large_workers.submit
         self.look_up = Resolver(self.reactor.post, self.reactor.call_later, self.clock).look_up
         self.waiting = Waiting(self.reactor.call_later)
-        self.replicas = Replicas(config, self.clock, self.waiting.advanced)
-        self.slices = Slices(self.reactor.call_soon, self.clock)
         self.promises = Promises()
+        self.replicas = Replicas(config, self.clock, self.waiting.advanced, resigned=self.promises.fail)
+        self.slices = Slices(self.reactor.call_soon, self.clock)
         self.coordinator_loop = CoordinatorLoop(
             self.clock,
             self.reactor.call_later,
             self.reactor.call_soon,
             self.submit,
             self.slices.run,
-            self.promises.fail,
+            self.promises,
         )
         self.fetch_sessions = FetchSessions(
             config["max.incremental.fetch.session.cache.slots"], random_session_id
@@ -235,24 +234,17 @@ class Broker:
             some_offline=len(self.storage.online) < len(self.storage.directories),
         )
         self.group_coordinator = GroupCoordinator(
-            self.config, self.coordinator_loop, self.storage, self.image
+            self.config, self.coordinator_loop, self.replicas, self.image
         )
         publishers = self.controller.publishers
         publishers.add(LISTENERS, self._publish_to_listeners)
-        publishers.add(GROUPS, self._publish_to_groups)
+        publishers.add(GROUPS, self.group_coordinator.publish)
         publishers.add(TELEMETRY, self._publish_to_telemetry)
         self.controller.load_logs()
 
     def _publish_to_listeners(self, delta: Delta) -> None:
         if delta.broker_keys:
             self.listeners.reconfigure(self.look_up)
-
-    def _publish_to_groups(self, delta: Delta) -> Work:
-        if delta.broker_keys:
-            self.group_coordinator.configs_changed(delta.broker_keys)
-        for topic in delta.deleted.values():
-            tell(self.group_coordinator.topic_deleted, topic)
-            yield GO_ON
 
     def _publish_to_telemetry(self, delta: Delta) -> Work | None:
         if self._telemetry is None:
@@ -312,10 +304,8 @@ class Broker:
                 for partition, error in failures:
                     if self.quiet.allows(log, "appends that failed", partition.name):
                         log.error(f"append to {partition.name} failed: {error}")
-        if self.storage.flushing.under_way:
-            promises.hold_made()
         if coordinators.uncommitted:
-            coordinators.commit(promises.hold)
+            coordinators.commit()
         promises.settle()
         if self.waiting.woken:
             self.waiting.ask_woken()

@@ -7,9 +7,12 @@ Invariant: of a topic in `created` nothing else is noted, since all of it is new
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pykafkad.cluster.image import Topic
 
 
@@ -69,6 +72,13 @@ class Delta:
         if topic is None or topic.id not in self.created:
             resource = (record.resource_type, record.resource_name)
             self.configs.setdefault(resource, {})[record.name] = record.value
+
+    def leaders_of(self, topic: Topic) -> Iterator[int]:
+        """The partitions of a topic that are new, or have a new leader epoch."""
+        count = len(topic.partitions)
+        if topic.id in self.created:
+            return iter(range(count))
+        return chain(sorted(self.elected.get(topic.id, ())), range(self.grown.get(topic.id, count), count))
 
     @property
     def only_adds(self) -> bool:

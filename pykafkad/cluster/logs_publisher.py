@@ -51,6 +51,7 @@ class Storage(Protocol):
         leader_epoch: int,
         directory_id: bytes,
     ) -> Any: ...
+    def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None: ...
     def get(self, topic: str, index: int) -> Any: ...
     def placed(self) -> Iterable[tuple[TopicPartition, bytes]]: ...
     def delete(self, topic: str, index: int) -> Any: ...
@@ -82,26 +83,25 @@ class LogsPublisher:
             yield from self._delete(topic)
         yield from self._configure(delta)
         lost = self._recover() if delta.is_whole else ()
-        for topic in delta.created.values():
-            yield from self._open(
-                topic, (index for index in range(len(topic.partitions)) if (topic.name, index) not in lost)
-            )
-        for topic_id, first in delta.grown.items():
-            grown = self._image.topics_by_id.get(topic_id)
-            if grown is not None:
-                yield from self._open(grown, range(first, len(grown.partitions)))
-        for topic_id, indexes in delta.elected.items():
-            yield from self._open(self._image.topics_by_id[topic_id], sorted(indexes))
+        for topic_id in (*delta.created, *{**delta.grown, **delta.elected}):
+            found = self._image.topics_by_id.get(topic_id)
+            if found is not None:
+                keys = ((found.name, index) for index in delta.leaders_of(found))
+                yield from self._open(found, (key[1] for key in keys if key not in lost))
 
     # -- partitions
 
     def _open(self, topic: Topic, indexes: Iterable[int]) -> Work:
-        """Lead these partitions in the epochs of the metadata; one without a log gets one."""
+        """Lead these partitions in the epochs of the metadata, or follow who does; one that is led and has no log gets
+        one."""
         for index in indexes:
             if self._image.topics_by_id.get(topic.id) is not topic:
                 return  # it was deleted meanwhile
-            if topic.partitions[index].leader == self._node_id:
+            partition = topic.partitions[index]
+            if partition.leader == self._node_id:
                 self._lead(topic, index)
+            else:
+                self._storage.follow(topic.name, index, partition.leader_epoch, partition.leader)
             yield GO_ON
 
     def lead(self, name: str, index: int) -> None:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
     from pykafkad.hot.records import Rules
-    from pykafkad.hot.segment import FileRange
+    from pykafkad.hot.segment import Appended, FileRange
     from pykafkad.pure.producer_state import ProducerState
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.context import Done
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         def now_ms(self) -> int: ...
         def advanced(self, replica: Replica) -> None: ...
         def alter_isr(self, replica: Replica, isr: frozenset[int]) -> None: ...
+        def resigned(self, replica: Replica) -> None: ...
 
 
 class Replica:
@@ -115,6 +116,7 @@ class Replica:
         self.leader_id = leader_id
         self.leadership = None
         self._limit = NOWHERE
+        self.surroundings.resigned(self)
         self._role_changed()
 
     def _role_changed(self) -> None:
@@ -155,6 +157,7 @@ class Replica:
             self._isr_changed()
 
     def removed(self) -> None:
+        self._end_offset = self.log.log_end_offset  # nobody waits for a write any more
         self._wake()
 
     # -- produce
@@ -166,15 +169,43 @@ class Replica:
         if acks == -1 and self.leadership.is_under_min_isr:
             raise KafkaError(errors.NOT_ENOUGH_REPLICAS)
 
-    def check_appended(self, end_offset: int) -> bool:
-        """Whether a produce with acks=-1 that was appended below `end_offset` may be answered; KafkaError: with that."""
+    def check_appended(self, end_offset: int, acks: int = -1) -> bool:
+        """Whether a produce that was appended below `end_offset` may be answered; KafkaError: with that. With acks=-1
+        everybody in sync must have it, and enough must be in sync still; else this log."""
+        log = self.log
+        if log.log_directory.failure is not None:
+            raise KafkaError(errors.KAFKA_STORAGE_ERROR)
+        if log.high_watermark >= end_offset and not self.may_refuse:
+            return True
         if self.leadership is None:
             raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
-        if self.log.high_watermark < end_offset:
+        if (log.high_watermark if acks == -1 else self._end_offset) < end_offset:
             return False
-        if self.leadership.is_short_after_append:
+        if acks == -1 and self.leadership.is_short_after_append:
             raise KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         return True
+
+    # -- coordinators: their records are appended as they are
+
+    def append_built(self, data: ReadableBuffer, now_ms: int, *, transaction_version: int = 0) -> Appended:
+        """See Log.append_built."""
+        if self.leadership is None:
+            raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
+        return self.log.append_built(data, now_ms, transaction_version=transaction_version)
+
+    @property
+    def is_writable(self) -> bool:
+        log = self.log
+        return self.leadership is not None and log.is_served and log.log_directory.failure is None
+
+    @property
+    def batch_bytes_max(self) -> int:
+        """What the topic's configs allow."""
+        return min(self.rules.max_message_bytes, self.log.settings.segment_bytes)
+
+    def fail(self, error: OSError) -> None:
+        """Its log cannot be read, so its log directory is offline."""
+        self.log.fail(error)
 
     # -- leading: what followers do, and what the controller says of the ISR
 

@@ -22,6 +22,10 @@ def no_controller(replica: Replica, isr: frozenset[int]) -> None:
     """A node alone has no follower, so no ISR of it changes."""
 
 
+def no_promises(replica: Replica) -> None:
+    """Nobody was promised anything."""
+
+
 class Replicas:
     def __init__(
         self,
@@ -29,14 +33,17 @@ class Replicas:
         clock: Clock,
         advanced: Callable[[Replica], None],
         alter_isr: Callable[[Replica, frozenset[int]], None] = no_controller,
+        resigned: Callable[[Replica], None] = no_promises,
     ) -> None:
         """`advanced`: the high watermark, the leader or the fate of a replica changed for which somebody waits.
-        `alter_isr` asks the controller for another ISR."""
+        `alter_isr` asks the controller for another ISR. `resigned`: another node leads, and may cut off what this one
+        has appended."""
         self.node_id: int = config["node.id"]
         self.max_lag_ms: int = config["replica.lag.time.max.ms"]
         self.now_ms = clock.monotonic_ms
         self.advanced = advanced
         self.alter_isr = alter_isr
+        self.resigned = resigned
         self.table: dict[tuple[str, int], Replica] = {}
         # By (topic, index): None when it is not here, or its log directory is offline.
         self.get = self.table.get

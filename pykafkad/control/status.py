@@ -111,4 +111,4 @@ def waiting(broker: Broker) -> Iterator[Row | None]:
             yield {"waiting": member}
         yield None
     for name, count in broker.promises.held_by():
-        yield {"waiting": {"what": "Produce", "partitions": [name], "answers": count, "for": "the disk"}}
+        yield {"waiting": {"what": "append", "partitions": [name], "answers": count, "for": "the disk"}}

@@ -11,19 +11,21 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
+from pykafkad.cluster.turns import tell
 from pykafkad.coordinator.runtime.kind import MachineKind
 from pykafkad.coordinator.runtime.runtime import CoordinatorRuntime
 from pykafkad.slices import GO_ON
 from pykafkad.uuids import random_uuid, to_text
 
 if TYPE_CHECKING:
+    from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image, Topic
+    from pykafkad.cluster.replicas import Replicas
     from pykafkad.config import BrokerConfig
     from pykafkad.coordinator.group_machine import GroupMachine
     from pykafkad.coordinator.runtime.loop import CoordinatorLoop
     from pykafkad.pure.groups.settings import GroupSettings
     from pykafkad.slices import Work
-    from pykafkad.storage.manager import LogManager
 
     GroupRuntime = CoordinatorRuntime[GroupMachine]
 else:
@@ -34,9 +36,7 @@ CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
 class GroupCoordinator(GroupRuntime):
-    def __init__(
-        self, config: BrokerConfig, loop: CoordinatorLoop, storage: LogManager, image: Image
-    ) -> None:
+    def __init__(self, config: BrokerConfig, loop: CoordinatorLoop, replicas: Replicas, image: Image) -> None:
         kind = MachineKind(
             CONSUMER_OFFSETS,
             "group",
@@ -44,7 +44,7 @@ class GroupCoordinator(GroupRuntime):
             load_buffer_bytes=config["offsets.load.buffer.size"],
             codec=CODECS[config["offsets.topic.compression.codec"]],
         )
-        super().__init__(kind, loop, storage, image)
+        super().__init__(kind, loop, replicas, image)
         self._config = config
         self._settings: GroupSettings | None = None
         self._expiring = False
@@ -54,6 +54,16 @@ class GroupCoordinator(GroupRuntime):
         from pykafkad.coordinator.group_machine import GroupMachine
 
         return GroupMachine(self.settings)
+
+    # -- what the metadata says
+
+    def publish(self, delta: Delta) -> Work:
+        if delta.broker_keys:
+            self.configs_changed(delta.broker_keys)
+        for topic in delta.deleted.values():
+            tell(self.topic_deleted, topic)
+            yield GO_ON
+        self.follow(delta)
 
     # -- deleted topics and expiry
 

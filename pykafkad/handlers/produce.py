@@ -82,7 +82,7 @@ def handle(broker: Broker, request: ProduceRequest, context: Context) -> Any:
 
 def answer(broker: Broker, request: ProduceRequest, context: Context) -> Work:
     """Append each partition's batch, and answer with the results. The batches may be written over several passes of the
-    loop. Only the last of them knows whether all were written, so it promises the whole answer."""
+    loop. The last of them promises the whole answer, since it is given then."""
     topics = []
     promises: list[Promise] = []
     told = failed = steps = 0
@@ -111,24 +111,10 @@ def answer(broker: Broker, request: ProduceRequest, context: Context) -> Work:
         steps += 1
         if not steps % APPENDS_AT_ONCE:
             yield GO_ON
-    failed = promise(broker, promises) or failed
+    broker.promises.made += promises
     if request.acks == 0:
         return unanswered(failed)
     return ProduceResponse(responses=topics)
-
-
-def promise(broker: Broker, promises: list[Promise]) -> int:
-    """Make the answers depend on the writes at the end of this pass. Batches whose directory went offline in an earlier
-    pass are refused here. Returns the error of such a batch, or 0."""
-    failed = 0
-    for promised in promises:
-        partition, _, _, answer = promised
-        if partition.is_online:
-            broker.promises.made.append(promised)
-        else:
-            take_back(answer)
-            failed = answer.error_code
-    return failed
 
 
 def last_of_each(items: list[Any]) -> Generator[bool, None, Iterable[Any]]:
@@ -230,7 +216,9 @@ def produce(
         now_ms = broker.pass_ms or broker.read_pass_ms()
         batches = begin_validation(data, partition.rules, now_ms, partition.name)
         if isinstance(batches, Validation):
-            return checked_in_slices(broker, partition, batches, index, context, promises, accepted, told)
+            return checked_in_slices(
+                broker, partition, batches, index, acks, context, promises, accepted, told
+            )
         append = partition.append
         appended = append(batches, now_ms)
     except KafkaError as error:
@@ -241,7 +229,7 @@ def produce(
         log_append_time_ms=appended.log_append_time_ms,
         log_start_offset=appended.log_start_offset,
     )
-    promises.append((partition, context, append_failed, answer))
+    promises.append((partition, acks, context, append_failed, answer))
     return answer
 
 
@@ -250,6 +238,7 @@ def checked_in_slices(
     partition: Replica,
     validation: Validation,
     index: int,
+    acks: int,
     context: Context,
     promises: list[Promise],
     accepted: Any,
@@ -276,7 +265,7 @@ def checked_in_slices(
         log_append_time_ms=appended.log_append_time_ms,
         log_start_offset=start,
     )
-    promises.append((partition, context, append_failed, answer))
+    promises.append((partition, acks, context, append_failed, answer))
     return answer
 
 
@@ -322,12 +311,15 @@ def record_errors(texts: Iterable[tuple[int, str]]) -> list[Any]:
     ]
 
 
-def append_failed(answer: Any, context: Context) -> None:
-    """The write or the flush of this partition's queue failed: the client gets an error, or with acks=0 its connection
-    is closed, as in Kafka."""
+def append_failed(answer: Any, context: Context, code: int) -> None:
+    """What was appended is not kept as acks asks for: the client gets an error, or with acks=0 its connection is closed,
+    as in Kafka."""
     if context.response is None:
-        context.connection.finish(f"produce with acks=0 failed: {errors.NAMES[errors.KAFKA_STORAGE_ERROR]}")
-    take_back(answer)
+        context.connection.finish(f"produce with acks=0 failed: {errors.NAMES[code]}")
+    if code == errors.KAFKA_STORAGE_ERROR:  # the write or the flush of this partition's queue failed
+        take_back(answer)
+    else:  # it has its offset, and may stay
+        answer.error_code = code
     context.changed()
 
 

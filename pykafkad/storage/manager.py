@@ -311,6 +311,12 @@ class LogManager:
         partition.listener.lead(leader_epoch)
         return partition
 
+    def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None:
+        """Another node leads the partition, or none (-1); there may be nothing of it here."""
+        partition = self.partitions.get((topic, index))
+        if partition is not None:
+            partition.listener.become_follower(leader_epoch, leader_id)
+
     def _create(
         self, topic: str, index: int, topic_id: bytes, config: TopicConfig, directory_id: bytes
     ) -> Log:

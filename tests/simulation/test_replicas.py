@@ -5,6 +5,7 @@ The logs and the replicas are real, the network and the controller are this file
 that is asked for the controller decides when it comes to it. Elections are clean. What must hold:
 
     what lies below a high watermark anywhere is the same everywhere, and never lost; acknowledged records lie there
+    a produce is answered when acks allows it: with acks=1 at the end of its pass, with acks=-1 below the high watermark
     no replica's high watermark goes back while it runs, and nobody cuts below it
     nobody leads in an epoch that another one led in, and the ISR holds nobody who lacks what is acknowledged
     in the end, when all have caught up, the logs are the same bytes, with the same producers, epochs and transactions
@@ -28,11 +29,13 @@ from pykafkad.cluster.replica import Replica
 from pykafkad.cluster.replicas import Replicas
 from pykafkad.errors import KafkaError
 from pykafkad.hot import records
+from pykafkad.promises import Promises
 from pykafkad.storage.manager import LogManager
 from tests.storage_kit import NOW_MS, TOPIC_ID, broker_config, marker, topic_config
 
 RUNS = int(os.environ.get("RUNS", "40"))
 STEPS = 400
+AFTERWARDS = 20  # produces when nothing fails any more
 SEEDS = [20_261_119 + run for run in range(RUNS)]
 if "SEED" in os.environ:
     SEEDS = [int(os.environ["SEED"])]
@@ -48,6 +51,29 @@ CONFIG = topic_config(
 )
 
 Messages = list[Callable[[], None]]
+
+
+class Produced:
+    """A produce in progress: the answer is given at the end of its pass, unless it is held."""
+
+    def __init__(self, cluster: Cluster, acks: int, offsets: range) -> None:
+        self.cluster = cluster
+        self.acks = acks
+        self.offsets = offsets
+        self.error = errors.NONE
+
+    def hold(self) -> None:
+        assert self.acks == -1, "the leader alone has it at once"
+        self.cluster.held.append(self)
+
+    def release(self) -> None:
+        self.cluster.held.remove(self)
+        self.cluster.answered.append(self)
+
+    @staticmethod
+    def refused(part: Produced, produced: Any, code: int) -> None:
+        assert code in (errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND, errors.NOT_LEADER_OR_FOLLOWER)
+        part.error = code
 
 
 class Node:
@@ -66,7 +92,14 @@ class Node:
     def start(self) -> None:
         self.is_up, self.is_busy, self.seen = True, False, 0
         self.life += 1
-        replicas = Replicas(self.config, self.cluster.clock, lambda replica: None, self.cluster.asked)
+        self.promises = Promises()
+        replicas = Replicas(
+            self.config,
+            self.cluster.clock,
+            lambda replica: None,
+            self.cluster.asked,
+            resigned=self.promises.fail,
+        )
         self.logs = LogManager(self.config, self.cluster.clock, self.cluster.submit(self), replicas=replicas)
         self.logs.open_all({("orders", 0): TOPIC_ID}, lambda topic: CONFIG)
         if self.logs.get("orders", 0) is None:
@@ -85,6 +118,7 @@ class Node:
 
     def commit(self) -> None:
         assert self.logs.commit() == []
+        self.promises.settle()
         self.logs.deletions.unlink_due()
 
 
@@ -96,7 +130,9 @@ class Cluster:
         self.clock = ManualClock(NOW_MS)
         self.messages: Messages = []
         self.committed: dict[int, bytes] = {}  # by offset: what was below a high watermark
-        self.waiting: list[tuple[Node, int, int, int]] = []  # acks=-1: leader, epoch, from where to where
+        self.held: list[Produced] = []
+        self.answered: list[Produced] = []  # since the last look at it
+        self.told: dict[tuple[int, int], int] = {}  # how many produces were answered, by acks and error
         self.acknowledged = 0  # up to here records were acknowledged with acks=-1
         self.epoch, self.partition_epoch = 0, 0
         self.leader = 1
@@ -244,9 +280,12 @@ class Cluster:
                 self.append(replica)
         except KafkaError as error:
             expect(error, errors.NOT_ENOUGH_REPLICAS, errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
+        produced = Produced(self, acks, range(start, replica.log_end_offset))
+        if produced.offsets:
+            node.promises.made.append((replica, acks, produced, Produced.refused, produced))  # type: ignore[arg-type]
         node.commit()
-        if acks == -1 and replica.log_end_offset > start:
-            self.waiting.append((node, replica.leader_epoch, start, replica.log_end_offset))
+        if produced.offsets and produced not in self.held:
+            self.answered.append(produced)
 
     def append(self, replica: Replica) -> None:
         kind, log = self.chance.random(), replica.log
@@ -345,20 +384,14 @@ class Cluster:
         for node in self.nodes.values():
             if node.is_up:
                 self.check_node(node)
-        for each in self.waiting[:]:
-            node, epoch, start, end = each
-            if not node.is_up or node.replica.leader_epoch != epoch:
-                self.waiting.remove(each)  # the client is not told, and asks again
-                continue
-            try:
-                if not node.replica.check_appended(end):
-                    continue
-                missing = [offset for offset in range(start, end) if offset not in self.committed]
+                node.promises.settle()
+        answered, self.answered = self.answered, []
+        for each in answered:
+            self.told[each.acks, each.error] = self.told.get((each.acks, each.error), 0) + 1
+            if each.acks == -1 and not each.error:
+                missing = [offset for offset in each.offsets if offset not in self.committed]
                 assert not missing, f"acknowledged and not below any high watermark: {missing}"
-                self.acknowledged = max(self.acknowledged, end)
-            except KafkaError as error:
-                expect(error, errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
-            self.waiting.remove(each)
+                self.acknowledged = max(self.acknowledged, each.offsets.stop)
         if self.leader != NOBODY and self.nodes[self.leader].is_up:
             leading = self.nodes[self.leader].replica
             if leading.leader_epoch == self.epoch:
@@ -452,9 +485,14 @@ def test_what_is_acknowledged_stays_and_all_come_to_agree(
     for _ in range(STEPS):
         cluster.step()
     cluster.settle()
+    for _ in range(AFTERWARDS):
+        cluster.produce()
+    cluster.settle()
     log_start = max(node.replica.log_start_offset for node in cluster.nodes.values())
     one, two, three = (state_of(node.replica, log_start, cluster.deletes) for node in cluster.nodes.values())
     assert one == two == three
     assert one[0], "nothing was written, so nothing was shown"
+    assert cluster.told.get((-1, errors.NONE)) and cluster.told.get((1, errors.NONE)), cluster.told
+    assert all(node.promises.held_count == 0 for node in cluster.nodes.values()), "somebody waits for ever"
     for node in cluster.nodes.values():
         node.stop(clean=True)

@@ -115,10 +115,10 @@ class RestartedDesk(GroupDesk):
             self.call_soon,
             self.storage.submit,
             self.slices.run,
-            self.promises.fail,
+            self.promises,
         )
         self.group_coordinator = GroupCoordinator(
-            self.config, self.coordinator_loop, self.storage, self.image
+            self.config, self.coordinator_loop, self.replicas, self.image
         )
         self.group_coordinator.start()
         self.quiet = Quiet(self.clock.monotonic_ms, self.call_later)

@@ -89,13 +89,13 @@ class Desk(Broker):
         self.clock = ManualClock(NOW_MS)
         self.node_id = 1
         self.timers: list[Timer] = []
+        self.promises = Promises()
         self.open_storage()
         self.storage.open_all({}, lambda topic: TopicConfig(self.config))
         self.slices = Slices(self.call_soon, self.clock)
         self.submit_large = self.storage.submit  # type: ignore[assignment]
         numbers = count(1)
         self.fetch_sessions = FetchSessions(10, lambda: next(numbers))
-        self.promises = Promises()
         self.image = Image()  # type: ignore[assignment]
         self.coordinator_loop = CoordinatorLoop(
             self.clock,
@@ -103,10 +103,10 @@ class Desk(Broker):
             self.call_soon,
             self.storage.submit,
             self.slices.run,
-            self.promises.fail,
+            self.promises,
         )
         self.group_coordinator = GroupCoordinator(
-            self.config, self.coordinator_loop, self.storage, self.image
+            self.config, self.coordinator_loop, self.replicas, self.image
         )
         self.quiet = Quiet(self.clock.monotonic_ms, self.call_later)
         self.dispatcher = Dispatcher(self)
@@ -115,7 +115,7 @@ class Desk(Broker):
 
     def open_storage(self) -> None:
         self.waiting = Waiting(self.call_later)
-        self.replicas = Replicas(self.config, self.clock, self.waiting.advanced)
+        self.replicas = Replicas(self.config, self.clock, self.waiting.advanced, resigned=self.promises.fail)
         self.storage = LogManager(self.config, self.clock, replicas=self.replicas)
 
     def call_later(self, delay_ms: int, callback: Any, *arguments: Any) -> Timer:

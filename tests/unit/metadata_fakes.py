@@ -59,6 +59,10 @@ class FakeStorage:
         self.configs[topic] = config
         self.events.append(f"create {topic}-{index}")
 
+    def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None:
+        if (topic, index) in self.partitions:
+            self.events.append(f"follow {leader_id} in {topic}-{index}")
+
     def get(self, topic: str, index: int) -> Stored | None:
         return self.partitions.get((topic, index))
 

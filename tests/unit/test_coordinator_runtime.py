@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from pykafkad import errors, slices
+from pykafkad.cluster.delta import Delta
+from pykafkad.config import TopicConfig
 from pykafkad.coordinator.runtime.kind import MachineKind
 from pykafkad.coordinator.runtime.runtime import CoordinatorRuntime, partition_for
 from pykafkad.coordinator.runtime.shard import Shard
@@ -120,7 +123,7 @@ class CounterDesk:
             broker.create(TOPIC, partitions, cleanup_policy="compact")
         kind = MachineKind(TOPIC, "counter", cast(Any, Counters), load_buffer_bytes=load_buffer_bytes)
         self.runtime: CoordinatorRuntime[Counters] = CoordinatorRuntime(
-            kind, broker.coordinator_loop, broker.storage, broker.image
+            kind, broker.coordinator_loop, broker.replicas, broker.image
         )
         self.runtime.start()
 
@@ -470,7 +473,7 @@ def test_a_request_in_slices_is_refused_where_the_leadership_is_lost_meanwhile(d
 
 
 def test_a_shard_that_is_closed_while_it_begins_does_not_serve(desk: CounterDesk) -> None:
-    shard = Shard(desk.runtime, desk.partition(), Counters(), 0)  # type: ignore[arg-type]
+    shard = Shard(desk.runtime, desk.broker.replicas.table[TOPIC, 0], Counters(), 0)  # type: ignore[arg-type]
     work = shard._begin(["a", "b"])
     next(work)
     shard.close()
@@ -524,6 +527,58 @@ def test_news_of_an_older_epoch_change_nothing(
     assert desk.counted() == (2 if is_led else -errors.NOT_COORDINATOR)
     if is_led:
         assert desk.runtime.shard(0).leader_epoch == epoch
+
+
+def says(desk: CounterDesk, leader: int, leader_epoch: int) -> None:
+    """What the metadata says of partition 0."""
+    topic: Any = desk.broker.image.topics[TOPIC]
+    topic.partitions = [SimpleNamespace(leader=leader, leader_epoch=leader_epoch)]
+    if leader != desk.broker.node_id:
+        desk.broker.storage.follow(TOPIC, 0, leader_epoch, leader)
+    else:
+        desk.broker.storage.create(TOPIC, 0, topic.id, TopicConfig(desk.broker.config), leader_epoch)
+    delta = Delta()
+    delta.elected[topic.id] = {0}
+    desk.runtime.follow(delta)
+
+
+def test_it_follows_the_metadata_in_who_leads(desk: CounterDesk) -> None:
+    assert desk.counted() == 1
+    says(desk, 1, 1)
+    assert desk.counted() == 2 and desk.runtime.shard(0).leader_epoch == 1
+    waiting, promised = desk.ask(lambda counters, caller: counters.wait(caller)), desk.count()
+    says(desk, 2, 2)
+    desk.broker.end_pass()
+    assert waiting.told == promised.told == desk.counted() == -errors.NOT_COORDINATOR
+    says(desk, 1, 3)
+    desk.broker.settle()
+    assert desk.counts == {"a": 2} and desk.runtime.shard(0).leader_epoch == 3
+    says(desk, -1, 4)
+    assert desk.counted() == -errors.NOT_COORDINATOR, "nobody leads"
+
+
+def test_a_partition_that_is_won_is_loaded_unless_it_is_empty(desk: CounterDesk) -> None:
+    says(desk, 1, 1)
+    assert list(desk.runtime.shards) == []
+    assert desk.counted() == 1
+    says(desk, 2, 2)
+    says(desk, 1, 3)
+    assert len(list(desk.runtime.shards)) == 1
+
+
+def test_before_it_is_started_the_metadata_loads_nothing(desk: CounterDesk) -> None:
+    assert desk.counted() == 1
+    desk.runtime.stop()
+    other = CounterDesk.__new__(CounterDesk)
+    other.broker = desk.broker
+    other.runtime = CoordinatorRuntime(
+        desk.runtime.kind, desk.broker.coordinator_loop, desk.broker.replicas, desk.broker.image
+    )
+    says(other, 1, 1)
+    assert list(other.runtime.shards) == []
+    other.runtime.start()
+    other.broker.settle()
+    assert other.counts == {"a": 1} and other.runtime.shard(0).leader_epoch == 1
 
 
 def test_the_loading_of_an_older_epoch_is_given_up(

@@ -102,6 +102,17 @@ def test_of_a_new_partition_it_is_not_said_that_it_has_a_leader() -> None:
     assert found == {"grown": {TOPIC_ID: 1}, "elected": {TOPIC_ID: {0}}}
 
 
+def test_which_partitions_may_have_another_leader() -> None:
+    image = image_with(*ORDERS)
+    orders = image.topics["orders"]
+    assert list(image.take_delta().leaders_of(orders)) == [0, 1]
+    image.apply(change(leader=1))
+    image.apply(partition(2))
+    delta = image.take_delta()
+    assert list(delta.leaders_of(orders)) == [0, 2]
+    assert list(image.take_delta().leaders_of(orders)) == []
+
+
 def test_what_was_created_and_deleted_since_was_never_there() -> None:
     gone = m.RemoveTopicRecord(topic_id=TOPIC_ID)
     assert after(*ORDERS, config(2, "orders", "a", "1"), gone) == {}

@@ -83,7 +83,7 @@ def test_without_its_topic_there_is_no_coordinator(tmp_path: Path) -> None:
 
 
 def test_a_partition_that_is_offline_has_no_coordinator(desk: GroupDesk) -> None:
-    del desk.storage.partitions[OFFSETS, 0]
+    del desk.replicas.table[OFFSETS, 0]
     assert desk.commit("g", (0, 5)) == [errors.NOT_COORDINATOR]
 
 
@@ -422,7 +422,7 @@ def test_a_log_that_takes_nothing_more_ends_its_partition_only(
 ) -> None:
     assert desk.commit("g", (0, 5)) == [0]
 
-    def refuse(self: Any, data: bytes, now_ms: int) -> Any:
+    def refuse(self: Any, data: bytes, now_ms: int, **marker: int) -> Any:
         raise KafkaError(errors.CORRUPT_MESSAGE)
 
     monkeypatch.setattr(Log, "append_built", refuse)

@@ -48,7 +48,7 @@ def loaded(logs: Path, name: str, tmp_path: Path) -> dict[int, Any]:
     for index in (0, 1):
         partition = opened(logs, name, index, tmp_path / f"data{index}")
         partition.high_watermark = partition.log_end_offset
-        desk.storage.partitions[OFFSETS, index] = partition
+        desk.replicas.table[OFFSETS, index].log = partition
     desk.group_coordinator.start()
     for _ in range(20):
         desk.advance(0)

@@ -330,8 +330,8 @@ def test_who_sees_in_slices_what_is_not_on_the_disk_waits_for_it(desk: GroupDesk
     shard = desk.group_coordinator.shard(0)
     shard.is_uncommitted = True
     desk.group_coordinator.look("g", asked)
-    assert shard.promised == []
-    assert asked.answer("fine") == "fine" and shard.promised == [asked]
+    assert shard.made == []
+    assert asked.answer("fine") == "fine" and [promise[-1] for promise in shard.made] == [asked]
     shard.is_active = False
     assert asked.answer("fine") == ("refused", errors.NOT_COORDINATOR)
 
@@ -471,10 +471,10 @@ def test_a_pass_whose_end_fails_for_one_partition_ends_for_the_others(
     bad = desk.group_coordinator.shard(desk.group_coordinator.partition_of(first))
     written = Shard.written
 
-    def failing(shard: Shard, hold: Any) -> None:
+    def failing(shard: Shard) -> None:
         if shard is bad:
             raise KeyError("a mistake")
-        written(shard, hold)
+        written(shard)
 
     with monkeypatch.context() as patch:
         patch.setattr(Shard, "written", failing)

@@ -138,6 +138,52 @@ def test_too_few_replicas_in_sync_for_acks_all_only(desk: Desk) -> None:
     assert produced(desk.ask(produce("t", 0, batch(b"a"), 1), P)).error_code == 0
 
 
+def held_produce(desk: Desk, acks: int = -1) -> Any:
+    """The exchange of a produce to a leader whose only follower has nothing yet; both are in sync, as they have to be."""
+    desk.create("t", min_insync_replicas="2")
+    desk.replicas.table["t", 0].become_leader(1, (1, 2), (1, 2))
+    exchange = desk.send(produce("t", 0, batch(b"a"), acks), P)
+    desk.end_pass()
+    return exchange
+
+
+def test_acks_all_waits_for_the_followers_in_sync(desk: Desk) -> None:
+    exchange = held_produce(desk)
+    ticket = exchange.encode()
+    assert ticket.parts is None
+    desk.replicas.table["t", 0].follower_fetched(2, 1, 0)
+    assert ticket.parts is None, "answers leave at the end of a pass"
+    desk.end_pass()
+    assert produced(desk.answer_of(ticket, "ProduceRequest", P)).error_code == 0
+
+
+def test_acks_1_waits_for_the_leader_alone(desk: Desk) -> None:
+    answer = desk.answer_of(held_produce(desk, 1), "ProduceRequest", P)
+    assert produced(answer).error_code == 0 and desk.replicas.table["t", 0].high_watermark == 0
+
+
+def test_too_few_are_left_in_sync_after_the_append(desk: Desk) -> None:
+    exchange = held_produce(desk)
+    replica = desk.replicas.table["t", 0]
+    replica.follower_fetched(2, 1, 0)
+    replica.isr_confirmed(1, (1,), 1)
+    desk.end_pass()
+    answer = produced(desk.answer_of(exchange, "ProduceRequest", P))
+    assert (answer.error_code, answer.base_offset) == (errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND, 0)
+
+
+def test_who_waits_for_followers_is_told_that_another_leads(desk: Desk) -> None:
+    exchange = held_produce(desk)
+    replica = desk.replicas.table["t", 0]
+    replica.become_follower(2, 2)
+    replica.become_leader(3, (1, 2), (1,))
+    answer = produced(desk.answer_of(exchange, "ProduceRequest", P))
+    assert answer.error_code == errors.NOT_LEADER_OR_FOLLOWER, (
+        "what it appended may have been cut off meanwhile"
+    )
+    assert desk.promises.held_count == 0
+
+
 def test_no_more_need_be_in_sync_than_there_are_replicas(desk: Desk) -> None:
     """As a 4.3.1 broker was seen to do (KAFKA-15583)."""
     desk.create("t", min_insync_replicas="2")

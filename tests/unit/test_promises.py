@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from functools import partial
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pykafkad.errors import (
+    KAFKA_STORAGE_ERROR,
+    NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+    NOT_LEADER_OR_FOLLOWER,
+    KafkaError,
+)
 from pykafkad.promises import Promises
 
 
@@ -16,6 +20,7 @@ class Asker:
 
     def __init__(self) -> None:
         self.seen: list[str] = []
+        self.code = 0  # with which it was refused
 
     def hold(self) -> None:
         self.seen.append("held")
@@ -24,15 +29,25 @@ class Asker:
         self.seen.append("released")
 
 
-def replica(high_watermark: int = 0, end_offset: int = 1) -> Any:
-    class Replica(SimpleNamespace):
-        __hash__ = object.__hash__  # type: ignore[assignment]
+class Source:
+    """A replica, as far as promises look at it."""
 
-    return Replica(high_watermark=high_watermark, log_end_offset=end_offset, is_online=True, log=object())
+    def __init__(self, high_watermark: int = 0, end_offset: int = 1) -> None:
+        self.high_watermark = high_watermark
+        self.log_end_offset = self.written = end_offset
+        self.error = 0
+        self.log: Any = object()
+        self.name = "t-0"
+
+    def check_appended(self, end_offset: int, acks: int) -> bool:
+        if self.error:
+            raise KafkaError(self.error)
+        return (self.high_watermark if acks == -1 else self.written) >= end_offset
 
 
-def refuse(part: str, asker: Any) -> None:
+def refuse(part: str, asker: Any, code: int) -> None:
     asker.seen.append(f"{part} refused")
+    asker.code = code
 
 
 @pytest.fixture
@@ -40,79 +55,127 @@ def promises() -> Promises:
     return Promises()
 
 
-def make(promises: Promises, partition: Any, part: str = "x") -> Any:
-    asker: Any = Asker()
-    promises.made.append((partition, asker, refuse, part))
+def make(promises: Promises, source: Any, part: str = "x", acks: int = -1, asker: Any = None) -> Any:
+    asker = asker or Asker()
+    promises.made.append((source, acks, asker, refuse, part))
     return asker
 
 
-def hold(promises: Promises, asker: Any, *partitions: Any) -> None:
-    for partition in partitions:
-        promises.hold(partition, asker, partial(refuse, "x", asker))
+def hold(promises: Promises, asker: Any, *sources: Any) -> None:
+    for source in sources:
+        make(promises, source, asker=asker)
+    promises.hold_made()
 
 
 def test_what_was_to_be_written_to_a_log_that_failed_is_refused_once(promises: Promises) -> None:
-    broken, whole = replica(), replica()
+    broken, whole = Source(), Source()
     first, second = make(promises, broken, "a"), make(promises, whole, "b")
     promises.refuse({id(broken.log)})
     promises.refuse({id(broken.log)})
-    assert (first.seen, second.seen) == (["a refused"], [])
+    assert (first.seen, second.seen) == (["a refused"], []) and first.code == KAFKA_STORAGE_ERROR
     assert [promise[0] for promise in promises.made] == [whole]
 
 
 def test_only_what_is_not_yet_on_the_disk_is_held(promises: Promises) -> None:
-    behind, there = make(promises, replica(0, 1)), make(promises, replica(1, 1))
-    promises.hold_made()
+    behind, there = make(promises, Source(0, 1)), make(promises, Source(1, 1))
     promises.settle()
     assert (behind.seen, there.seen, promises.held_count) == (["held"], [], 1)
     assert promises.made == []
 
 
 def test_answers_leave_in_their_order_as_the_high_watermark_comes_by(promises: Promises) -> None:
-    partition = replica(0, 1)
-    first, second = make(promises, partition), Asker()
+    source = Source(0, 1)
+    first, second = make(promises, source), Asker()
     promises.hold_made()
-    partition.log_end_offset = 2
-    hold(promises, second, partition)
-    partition.high_watermark = 1
+    source.log_end_offset = 2
+    hold(promises, second, source)
+    source.high_watermark = 1
     promises.settle()
     assert (first.seen, second.seen) == (["held", "released"], ["held"])
-    partition.high_watermark = 2
+    source.high_watermark = 2
     promises.settle()
     promises.settle()
     assert second.seen == ["held", "released"] and promises.held_count == 0
 
 
 def test_an_answer_of_three_logs_is_held_once_and_released_with_the_last(promises: Promises) -> None:
-    partitions = [replica() for _ in range(3)]
+    sources = [Source() for _ in range(3)]
     asker = Asker()
-    hold(promises, asker, *partitions)
-    for partition in partitions:
+    hold(promises, asker, *sources)
+    for source in sources:
         assert asker.seen == ["held"]
-        partition.high_watermark = 1
+        source.high_watermark = 1
         promises.settle()
     assert asker.seen == ["held", "released"] and promises.held_count == 0
 
 
 def test_a_log_that_goes_offline_refuses_and_releases_what_it_holds(promises: Promises) -> None:
-    partition, other = replica(), replica()
+    source, other = Source(), Source()
     asker, waiting = Asker(), Asker()
-    hold(promises, asker, partition)
+    hold(promises, asker, source)
     hold(promises, waiting, other)
-    partition.is_online = False
+    source.error = KAFKA_STORAGE_ERROR
     promises.settle()
     assert asker.seen == ["held", "x refused", "released"] and waiting.seen == ["held"]
+    assert asker.code == KAFKA_STORAGE_ERROR
 
 
 def test_the_answers_of_one_log_are_given_up(promises: Promises) -> None:
-    partition = replica()
+    source = Source()
     askers = [Asker(), Asker()]
     for asker in askers:
-        hold(promises, asker, partition)
-    promises.fail(replica())
+        hold(promises, asker, source)
+    promises.fail(Source())
     assert [asker.seen for asker in askers] == [["held"]] * 2
-    promises.fail(partition)
-    promises.fail(partition)
-    partition.high_watermark = 1
+    promises.fail(source)
+    promises.fail(source)
+    source.high_watermark = 1
     promises.settle()
     assert [asker.seen for asker in askers] == [["held", "x refused", "released"]] * 2
+
+
+def test_what_a_source_took_in_this_pass_is_taken_back_and_what_it_took_before_is_not(
+    promises: Promises,
+) -> None:
+    source = Source()
+    before, other = Asker(), make(promises, Source(1, 1))
+    hold(promises, before, source)
+    now = make(promises, source)
+    promises.take_back(source)
+    promises.settle()
+    assert (now.seen, before.seen, other.seen) == (["x refused"], ["held"], [])
+    assert now.code == NOT_LEADER_OR_FOLLOWER
+
+
+def test_who_asks_for_one_copy_does_not_wait_for_the_others(promises: Promises) -> None:
+    source = Source(0, 2)
+    source.written = 1
+    one, everybody = make(promises, source, acks=1), make(promises, source, acks=-1)
+    promises.settle()
+    assert one.seen == everybody.seen == ["held"]
+    source.written = 2
+    promises.settle()
+    assert (one.seen, everybody.seen) == (["held", "released"], ["held"])
+    assert make(promises, source, acks=1).seen == []
+    source.high_watermark = 2
+    promises.settle()
+    assert everybody.seen == ["held", "released"] and promises.held_count == 0
+
+
+def test_one_copy_promises_nothing_of_the_others(promises: Promises) -> None:
+    source = Source(0, 1)
+    one, everybody = make(promises, source, acks=1), make(promises, source, acks=-1)
+    promises.settle()
+    assert (one.seen, everybody.seen) == ([], ["held"])
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_an_answer_is_refused_with_what_its_source_says(promises: Promises, is_held: bool) -> None:
+    source = Source(0, 1)
+    asker = make(promises, source)
+    if is_held:
+        promises.settle()
+    source.error = NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    promises.settle()
+    assert asker.seen == (["held", "x refused", "released"] if is_held else ["x refused"])
+    assert asker.code == NOT_ENOUGH_REPLICAS_AFTER_APPEND and promises.held_count == 0

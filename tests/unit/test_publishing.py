@@ -115,6 +115,25 @@ def test_answers_wait_for_the_publishers(tmp_path: Path) -> None:
     ]
 
 
+def test_a_log_follows_whoever_the_metadata_says_leads_it(tmp_path: Path) -> None:
+    broker, later = slow_broker(tmp_path)
+    create(broker, creatable("t", 2))
+    later.all()
+
+    def led_by(leader: int) -> Any:
+        record = messages.PartitionChangeRecord(
+            partition_id=1, topic_id=broker.image.topics["t"].id, leader=leader
+        )
+        return lambda done: broker.controller.commit([(record, 0)], done)
+
+    assert [answered(broker, later, led_by(leader)) for leader in (2, -1, 1)] == [
+        ["follow 2 in t-1", "published", "answered"],
+        ["follow -1 in t-1", "published", "answered"],
+        ["create t-1", "published", "answered"],
+    ]
+    assert broker.storage.get("t", 1).leader_epoch == broker.image.topics["t"].partitions[1].leader_epoch
+
+
 @pytest.mark.parametrize(("kind", "name"), [(TOPIC, "orders"), (BROKER, ""), (BROKER, "1")])
 def test_altered_configs_are_answered_when_they_count_everywhere(
     tmp_path: Path, kind: int, name: str

@@ -15,9 +15,12 @@ from pykafkad.pure.effects import Caller
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.context import Context
     from pykafkad.coordinator.runtime.shard import Shard
 
     Refuse = Callable[[KafkaError], Any]
+
+ACKS = -1  # what is told is below the high watermark
 
 
 class Asker(Caller):
@@ -31,10 +34,7 @@ class Asker(Caller):
 
     def rests_on(self, shard: Shard) -> None:
         """The answer depends on what the shard has not committed yet."""
-        shard.promised.append(self)
-
-    def write_failed(self) -> None:
-        self.context.response = self.refuse(KafkaError(errors.NOT_COORDINATOR))
+        shard.made.append((shard, ACKS, self.context, not_written, self))
 
     @property
     def version(self) -> int:
@@ -71,5 +71,9 @@ class AskerInSlices(Asker):
             if not shard.is_active:
                 return self.refuse(KafkaError(errors.NOT_COORDINATOR))
             if shard.is_uncommitted:
-                shard.promised.append(self)
+                super().rests_on(shard)
         return response
+
+
+def not_written(asker: Asker, context: Context, code: int) -> None:
+    context.response = asker.refuse(KafkaError(errors.NOT_COORDINATOR))

@@ -1,7 +1,7 @@
 """What coordinators use of the broker's loop: time, threads, slices, and their part in the end of a pass.
 
     loop.append_pending()       before the storage's commit(): appends the records of the pass
-    loop.commit(hold)           after it: answers are sent, wait for the high watermark, or become errors
+    loop.commit()               after it: shards whose records were not written are closed
 
 Invariant: `uncommitted` holds every shard that has replayed records which are not yet below the high watermark.
 """
@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 
     from pykafkad.clock import Clock
     from pykafkad.coordinator.runtime.shard import Shard
-    from pykafkad.storage.log.log import Log
-
-    Hold = Callable[[Log, Any, Callable[[], None]], None]
+    from pykafkad.promises import Promises
 
 
 class CoordinatorLoop:
@@ -28,21 +26,21 @@ class CoordinatorLoop:
         call_soon: Callable[..., Any],
         submit: Callable[..., None],
         in_slices: Callable[..., None],
-        fail_held: Callable[[Log], None],
+        promises: Promises,
     ) -> None:
         self.clock = clock
         self.call_later = call_later
         self.call_soon = call_soon
         self.submit = submit
         self.in_slices = in_slices
-        self.fail_held = fail_held  # refuses the answers that wait for a partition's high watermark
+        self.promises = promises
         self.uncommitted: list[Shard] = []
 
     def append_pending(self) -> None:
         for shard in self.uncommitted:
             shard.writer.append_pending()
 
-    def commit(self, hold: Hold) -> None:
+    def commit(self) -> None:
         shards, self.uncommitted = self.uncommitted, []
         for shard in shards:
-            shard.runtime.end_pass(shard, hold)
+            shard.runtime.end_pass(shard)

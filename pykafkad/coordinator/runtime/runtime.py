@@ -23,8 +23,9 @@ about several keys use `asker()` and `look()`, and `do()` for changes:
         yield
     return asker.answer(TheResponse(groups=answers))      # a refusal if a write has failed in between
 
-The shard of a key is that of the partition to which the key hashes, as in Kafka. This broker leads every partition that
-it has a log of, in the leader epoch of the partition, until resigned() is called for it.
+The shard of a key is that of the partition to which the key hashes, as in Kafka. Which partitions this broker leads, and
+in which epochs, the metadata says (`follow`, when the replicas have followed it): those with records are loaded when
+they are won, the empty ones have a shard when a client asks for them.
 
 Invariants: a partition has at most one shard; no operation sees a machine before its log was replayed; news of an older
 leader epoch change nothing.
@@ -41,16 +42,17 @@ from pykafkad.pure.java import as_int, concurrent_order, hash_code
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image
+    from pykafkad.cluster.replica import Replica
+    from pykafkad.cluster.replicas import Replicas
     from pykafkad.coordinator.runtime.callers import Asker, AskerInSlices, Refuse
     from pykafkad.coordinator.runtime.kind import MachineKind
     from pykafkad.coordinator.runtime.loading import Load
     from pykafkad.coordinator.runtime.long_work import LongWork
-    from pykafkad.coordinator.runtime.loop import CoordinatorLoop, Hold
+    from pykafkad.coordinator.runtime.loop import CoordinatorLoop
     from pykafkad.coordinator.runtime.shard import Shard
     from pykafkad.pure.effects import Effects, Work
-    from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager
 
 REMEMBERED_KEYS = 20_000  # keys whose shard is found without hashing
 NO_ABSOLUTE = 1 << 31  # the smallest int has no absolute value in Java
@@ -59,10 +61,10 @@ M = TypeVar("M")
 
 
 class CoordinatorRuntime(Generic[M]):
-    def __init__(self, kind: MachineKind, loop: CoordinatorLoop, storage: LogManager, image: Image) -> None:
+    def __init__(self, kind: MachineKind, loop: CoordinatorLoop, replicas: Replicas, image: Image) -> None:
         self.kind = kind
         self.loop = loop
-        self._storage = storage
+        self._replicas = replicas
         self._image = image
         self._shards: dict[int, Shard] = {}
         self._shard_of: dict[str, Shard] = {}
@@ -71,7 +73,7 @@ class CoordinatorRuntime(Generic[M]):
         self._load: Load | None = None
         self._partitions = 0  # the topic's number of partitions; 0 if it is not known or there is no topic
         self._long_work: LongWork | None = None  # made when it is needed
-        self._stopped = False
+        self._is_started = self._stopped = False
 
     # -- requests
 
@@ -192,7 +194,7 @@ class CoordinatorRuntime(Generic[M]):
         partition = self._led(index)
         if partition is None:
             raise KafkaError(errors.NOT_COORDINATOR)
-        return self._begin(partition, partition.append_epoch)
+        return self._begin(partition, partition.leader_epoch)
 
     @property
     def shards(self) -> Iterable[Shard]:
@@ -213,12 +215,12 @@ class CoordinatorRuntime(Generic[M]):
         if self._stopped:
             raise KafkaError(errors.COORDINATOR_NOT_AVAILABLE)
 
-    def _led(self, index: int) -> Log | None:
+    def _led(self, index: int) -> Replica | None:
         """The partition, if this broker leads it and its log directory is online."""
-        if index in self._led_elsewhere:
+        partition = self._replicas.get((self.kind.topic, index))
+        if partition is None or partition.leadership is None or index in self._led_elsewhere:
             return None
-        partition = self._storage.get(self.kind.topic, index)
-        return partition if partition is not None and partition.log_directory.is_online else None
+        return partition if partition.is_online else None
 
     def do_long_work(self, shard: Shard, work: Work) -> None:
         if self._long_work is None:
@@ -228,6 +230,16 @@ class CoordinatorRuntime(Generic[M]):
         self._long_work.add(shard, work)
 
     # -- leadership
+
+    def follow(self, delta: Delta) -> None:
+        """What the metadata says of the leaders of the topic's partitions. A start loads them later, see start()."""
+        topic = self._image.topics.get(self.kind.topic)
+        if topic is None or not self._is_started:
+            return
+        for index in delta.leaders_of(topic):
+            partition = topic.partitions[index]
+            leads = partition.leader == self._replicas.node_id
+            (self.elected if leads else self.resigned)(index, partition.leader_epoch)
 
     def elected(self, index: int, leader_epoch: int) -> None:
         """This broker has become the leader in this epoch: load the partition, unless its shard is active already."""
@@ -243,7 +255,7 @@ class CoordinatorRuntime(Generic[M]):
                 return
             self._unload(index)  # it is loading since an older epoch, or failed then
         partition = self._led(index)
-        if partition is not None:
+        if partition is not None and not is_empty(partition):
             self._begin(partition, leader_epoch)
 
     def resigned(self, index: int, leader_epoch: int) -> None:
@@ -254,12 +266,12 @@ class CoordinatorRuntime(Generic[M]):
         self._led_elsewhere[index] = max(leader_epoch, self._led_elsewhere.get(index, -1))
         self._unload(index)
         if shard is not None:
-            self.loop.fail_held(shard.partition)
+            self.loop.promises.fail(shard)
 
     def drop_offline(self) -> None:
         """A log directory failed: close the shards whose partitions are in it."""
         for index, shard in list(self._shards.items()):
-            if not shard.partition.log_directory.is_online:
+            if not shard.partition.is_online:
                 self._unload(index)
 
     def drop_all(self) -> None:
@@ -275,7 +287,8 @@ class CoordinatorRuntime(Generic[M]):
         for index in list(self._shards):
             self._unload(index)
 
-    def _unload(self, index: int) -> None:
+    def _unload(self, index: int, *, is_written: bool = False) -> None:
+        """Close a shard. Answers that promise what it replayed in this pass are refused, unless that is written."""
         shard = self._shards.pop(index, None)
         self._to_load.pop(index, None)
         self._shard_of.clear()
@@ -286,11 +299,14 @@ class CoordinatorRuntime(Generic[M]):
             self._load = None
             self.loop.call_soon(self._load_more)
         shard.close()
+        if not is_written:
+            self.loop.promises.take_back(shard)
 
     # -- loading
 
     def start(self) -> None:
         """Begin to load all partitions in the next pass, while the broker serves other requests."""
+        self._is_started = True
         if self.kind.topic in self._image.topics:
             self.loop.call_soon(self._load_all)
 
@@ -300,7 +316,7 @@ class CoordinatorRuntime(Generic[M]):
             if partition is not None and not is_empty(partition):
                 self.shard(index)
 
-    def _begin(self, partition: Log, leader_epoch: int) -> Shard:
+    def _begin(self, partition: Replica, leader_epoch: int) -> Shard:
         from pykafkad.coordinator.runtime.shard import Shard
 
         index = partition.index
@@ -351,15 +367,15 @@ class CoordinatorRuntime(Generic[M]):
 
     # -- the end of a pass
 
-    def end_pass(self, shard: Shard, hold: Hold) -> None:
-        """After the storage's commit(): let the answers be sent, or replace them if the write failed. Answers that depend
-        on records above the high watermark wait by means of `hold`."""
+    def end_pass(self, shard: Shard) -> None:
+        """After the storage's commit(): go on, or close the shard if the write failed."""
         index = shard.partition.index
         try:
-            if shard.writer.is_writable:
-                shard.written(hold)
-            if shard.is_active and (shard.must_reload or not shard.writer.is_writable):
-                self._unload(index)
+            is_written = shard.writer.is_writable
+            if is_written:
+                shard.written()
+            if shard.is_active and (shard.must_reload or not is_written):
+                self._unload(index, is_written=is_written)
                 if shard.writer.is_refused:
                     shard.has_failed = True
                     self._shards[index] = shard
@@ -384,7 +400,7 @@ def _make_asker(context: Any, refuse: Refuse) -> Asker:
 _asker_class: Callable[[Any, Refuse], Asker] = _make_asker
 
 
-def is_empty(partition: Log) -> bool:
+def is_empty(partition: Replica) -> bool:
     return partition.log_end_offset == partition.log_start_offset
 
 

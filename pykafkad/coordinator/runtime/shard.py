@@ -1,9 +1,10 @@
 """One partition of an internal topic with its machine: does what the machine wants done.
 
 The records of an operation join the pending batch of the pass and are replayed at once, so the next operation sees them.
-The batch is appended at the end of the pass, before any answer is encoded. If the append or the write fails, all answers
-of the shard in this pass become NOT_COORDINATOR and the shard is closed, since its machine has replayed what was never
-written. The same happens if another broker becomes the leader of the partition.
+The batch is appended at the end of the pass, before any answer is encoded, and the answers wait until it is below the
+high watermark (pykafkad/promises.py). If the append or the write fails, all answers of the shard in this pass become
+NOT_COORDINATOR and the shard is closed, since its machine has replayed what was never written. The same happens if
+another broker becomes the leader of the partition.
 
 Unexpected errors do no further harm, and are logged: if a batch cannot be built, the machine is loaded from the log
 again; if a timer fails, it is tried again after RETRY_MS.
@@ -30,12 +31,12 @@ from pykafkad.slices import GO_ON
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pykafkad.coordinator.runtime.loop import Hold
+    from pykafkad.cluster.replica import Replica
     from pykafkad.coordinator.runtime.machine import Machine
     from pykafkad.coordinator.runtime.runtime import CoordinatorRuntime
+    from pykafkad.promises import Promise
     from pykafkad.pure.effects import Effects
     from pykafkad.slices import Work
-    from pykafkad.storage.log.log import Log
 
     Job = Callable[[], Iterable[Effects]]
 
@@ -43,8 +44,10 @@ RETRY_MS = 60_000  # until a timer that failed is tried again
 
 
 class Shard:
+    log = None  # a write of it that failed may still be made: closing the shard is what breaks its promises
+
     def __init__(
-        self, runtime: CoordinatorRuntime[Any], partition: Log, machine: Machine, leader_epoch: int
+        self, runtime: CoordinatorRuntime[Any], partition: Replica, machine: Machine, leader_epoch: int
     ) -> None:
         self.runtime = runtime
         self.partition = partition
@@ -54,7 +57,9 @@ class Shard:
         self.has_failed = False  # it could not be loaded, or the log refused its records
         self.must_reload = False
         self.is_uncommitted = False  # whether records were replayed that are not below the high watermark yet
-        self.promised: list[Asker] = []  # whose answers of this pass depend on such records
+        self.made: list[Promise] = (
+            runtime.loop.promises.made
+        )  # whose answers of this pass depend on such records
         self.writer = PartitionWriter(partition, runtime.kind, runtime.loop.clock)
         self.timers = Timers(runtime.loop, self._timer_is_due)
         self._loop = runtime.loop
@@ -174,15 +179,27 @@ class Shard:
         if self.is_uncommitted:
             asker.rests_on(self)
 
-    def written(self, hold: Hold) -> None:
-        """The records of the pass are in the log: its answers are sent when these are below the high watermark. Until
-        then the shard stays uncommitted, and new answers wait as well."""
-        promised, self.promised = self.promised, []
+    @property
+    def name(self) -> str:
+        return self.partition.name
+
+    @property
+    def log_end_offset(self) -> int:
+        return self.partition.log_end_offset
+
+    def check_appended(self, end_offset: int, acks: int) -> bool:
+        """Whether what was replayed up to this offset is committed. KafkaError: it never will be."""
+        partition = self.partition
+        if not partition.is_online:
+            raise KafkaError(errors.NOT_COORDINATOR)
+        return partition.high_watermark >= end_offset
+
+    def written(self) -> None:
+        """The records of the pass are in the log. Until they are below the high watermark the shard stays uncommitted,
+        and new answers wait as well."""
         self.is_uncommitted = False
         if self.partition.high_watermark < self.partition.log_end_offset:
             self._expect_commit()
-            for asker in promised:
-                hold(self.partition, asker.context, asker.write_failed)
         if self._on_committed and self._on_committed[0][0] <= self.partition.high_watermark:
             self._loop.call_soon(self._commit_came)
 
@@ -206,13 +223,6 @@ class Shard:
                 nouns = self.runtime.kind.nouns
                 self._log.exception(f"{self.partition.name}: what follows a commit of {nouns} failed", error)
             yield GO_ON
-
-    def write_failed(self) -> None:
-        """The records of the pass are not in the log: its answers are replaced before they are encoded."""
-        self.is_uncommitted = False
-        promised, self.promised = self.promised, []
-        for asker in promised:
-            asker.write_failed()
 
     # -- in slices
 
@@ -300,7 +310,7 @@ class Shard:
         self._on_committed.clear()
         self._is_closed = True
         was_active, self.is_active = self.is_active, False
-        self.write_failed()
+        self.is_uncommitted = False
         if was_active:
             for caller, answer in self.machine.on_unloaded().replies:
                 caller.context.answer(answer)

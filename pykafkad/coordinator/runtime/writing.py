@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pykafkad.clock import Clock
+    from pykafkad.cluster.replica import Replica
     from pykafkad.coordinator.runtime.kind import MachineKind
-    from pykafkad.storage.log.log import Log
 
     Encoded = Iterable[tuple[bytes, bytes | None]]
     Row = tuple[bytes, bytes | None, tuple[()], int]  # key, value, no headers, timestamp
@@ -42,7 +42,7 @@ class PartitionWriter:
         "is_refused",
     )
 
-    def __init__(self, partition: Log, kind: MachineKind, clock: Clock) -> None:
+    def __init__(self, partition: Replica, kind: MachineKind, clock: Clock) -> None:
         self.is_refused = False  # the log refused a batch that was replayed
         self.is_lost = False  # a batch that was replayed could not be built
         self._partition = partition
@@ -55,25 +55,20 @@ class PartitionWriter:
     @property
     def next_offset(self) -> int:
         """The offset of the next record."""
-        return self._partition.log_end_offset + len(self._pending)
+        return self._partition.log.log_end_offset + len(self._pending)
 
     @property
     def is_writable(self) -> bool:
         """Whether everything that was replayed is in the log or pending."""
-        log = self._partition
-        return log.is_served and log.log_directory.is_online and not self.is_refused and not self.is_lost
-
-    @property
-    def _limit(self) -> int:
-        partition = self._partition
-        return min(partition.rules.max_message_bytes, partition.settings.segment_bytes)
+        return self._partition.is_writable and not self.is_refused and not self.is_lost
 
     # -- the pending batch
 
     def take(self, encoded: Encoded, is_atomic: bool) -> int:
         """Add the records of an operation to the pending batch. Returns an error code."""
         now_ms = self._clock.now_ms()
-        limit = self._limit
+        partition = self._partition
+        limit = partition.batch_bytes_max
         taken: list[Row] = []
         size = 0
         for key, value in encoded:
@@ -88,7 +83,7 @@ class PartitionWriter:
             taken.append((key, value, (), now_ms))
         if self._pending_bytes + size > limit:
             self.append_pending()
-        if not self.is_writable:
+        if self.is_refused or self.is_lost or not partition.is_writable:
             return errors.NOT_COORDINATOR
         self._join(taken, size)
         return errors.NONE
@@ -130,7 +125,7 @@ class PartitionWriter:
         now_ms = self._clock.now_ms()
         rows: list[Row] = [(key, value, (), now_ms) for key, value in encoded]
         size = sum(RECORD_BYTES + len(key) + len(value or b"") for key, value, _, _ in rows)
-        if BATCH_BYTES + size > self._limit:
+        if BATCH_BYTES + size > self._partition.batch_bytes_max:
             return errors.MESSAGE_TOO_LARGE
         data = build(
             rows,

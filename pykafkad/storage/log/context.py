@@ -23,6 +23,9 @@ if TYPE_CHECKING:
         def lead(self, leader_epoch: int) -> None:
             """This node is the only replica, and leads in that epoch."""
 
+        def become_follower(self, leader_epoch: int, leader_id: int) -> None:
+            """Another node leads, or none (-1)."""
+
         def written(self, end_offset: int) -> None:
             """Everything below is in the file, and on the disk where flush.messages wants that."""
 
@@ -42,6 +45,7 @@ class Nobody:
     """Whom a log tells of itself when it is not served any more."""
 
     def lead(self, leader_epoch: int) -> None: ...
+    def become_follower(self, leader_epoch: int, leader_id: int) -> None: ...
     def written(self, end_offset: int) -> None: ...
     def reconfigured(self) -> None: ...
     def removed(self) -> None: ...
