@@ -1,9 +1,8 @@
 """The broker: puts the rooms together, in order, and takes them down again in the reverse order.
 
-Owns what every handler is given (`Broker`) and the shape of a pass of the loop: frames were handled and queued
-appends; at its end the appends are written, waiting fetches are asked, and only then the answers are encoded.
-Invariants: no answer leaves before what it promises is written; nothing listens before the data is loaded, but
-the ports are bound first, so that a taken one is told before anything is touched.
+What handlers are given, and the shape of a pass of the loop, is serving.py's; here are sockets, threads and signals.
+Invariant: nothing listens before the data is loaded, but the ports are bound first, so that a taken one is told before
+anything is touched.
 """
 
 from __future__ import annotations
@@ -14,9 +13,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Iterable
 from functools import partial
-from types import MethodType
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.clock import Clock
@@ -24,11 +21,8 @@ from pykafkad.cluster import handover
 from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_log import MetadataLog
 from pykafkad.cluster.publishing import GROUPS, LISTENERS, TELEMETRY
-from pykafkad.cluster.replicas import Replicas
-from pykafkad.context import ConnectionState
 from pykafkad.control.server import ControlSocket
 from pykafkad.coordinator.groups import GroupCoordinator
-from pykafkad.coordinator.runtime.loop import CoordinatorLoop
 from pykafkad.dispatcher import Dispatcher
 from pykafkad.errors import StartupError
 from pykafkad.holds import on_hold
@@ -39,28 +33,18 @@ from pykafkad.net.hosts import Resolver
 from pykafkad.net.listeners import NO_BOUND, Listeners
 from pykafkad.net.loop import make_reactor
 from pykafkad.net.sweep import Sweep
-from pykafkad.periodic import Periodic
-from pykafkad.promises import Promises
-from pykafkad.pure.fetch_session import FetchSessions
-from pykafkad.quiet import Quiet, kind_of
-from pykafkad.slices import Slices
+from pykafkad.quiet import kind_of
+from pykafkad.serving import ServingBroker
 from pykafkad.storage.manager import LogManager
-from pykafkad.waiting import Waiting
 from pykafkad.workers import Workers
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.client_quotas import ClientQuotas
-    from pykafkad.cluster.config_changes import ConfigChanges
     from pykafkad.cluster.controller import RunningController
     from pykafkad.cluster.delta import Delta
-    from pykafkad.cluster.replica import Replica
     from pykafkad.config import BrokerConfig
     from pykafkad.net.starter import Starter
-    from pykafkad.pure.authorization import Authorizer
-    from pykafkad.pure.telemetry import Telemetry
     from pykafkad.slices import Work
     from pykafkad.storage.directories import LogDirectory
-    from pykafkad.waiting import Attempt, Moved
 
 DRAIN_MS = 5_000  # how long answers under way may take to leave at shutdown
 COLLECTOR_THRESHOLD = 20_000  # objects made and kept before the cycle collector looks at the young ones
@@ -79,56 +63,31 @@ SETTLE_MS = 30_000  # how long work in threads may take to come back at shutdown
 log = logger("server")
 
 
-class Broker:
-    """Everything a handler may need. One a process; all of it belongs to the loop."""
+class Broker(ServingBroker):
+    """One a process; all of it belongs to the loop."""
 
-    # Everything is allowed: a start with authorizer.class.name is refused.
-    authorizer: Authorizer | None = None
-    pass_ms = 0  # the wall clock as the pass has read it; 0: not yet
     _is_loaded = False
-    group_coordinator: GroupCoordinator
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
-        self.config = config
-        self.clock = clock or Clock()
-        self.node_id = config.node_id
+        clock = clock or Clock()
+        dispatcher = Dispatcher(self)
         self.listeners = Listeners(config)
-        self.dispatcher = Dispatcher(self)
         self.reactor = make_reactor(
-            self.dispatcher.on_frame,
+            dispatcher.on_frame,
             self._on_pass_end,
             self._on_close,
             max_frame_bytes=config["socket.request.max.bytes"],
-            clock=self.clock,
+            clock=clock,
             on_error=self._on_callback_error,
             on_hold=on_hold,
             **unfinished_bytes(config),
         )
-        self.quiet = Quiet(self.clock.monotonic_ms, self.reactor.call_later)
         self.workers = Workers(self.reactor.post)
-        self.submit = self.workers.submit
+        super().__init__(config, clock, dispatcher, self.reactor, self.workers.submit)
         self.cleaner_workers = Workers(self.reactor.post, limit=MANY_THREADS, nice=CLEANER_NICE)
         self.large_workers = Workers(self.reactor.post, limit=1)
         self.submit_large = self.large_workers.submit
-        self.look_up = Resolver(self.reactor.post, self.reactor.call_later, self.clock).look_up
-        self.waiting = Waiting(self.reactor.call_later)
-        self.promises = Promises()
-        self.replicas = Replicas(config, self.clock, self.waiting.advanced, resigned=self.promises.fail)
-        self.slices = Slices(self.reactor.call_soon, self.clock)
-        self.coordinator_loop = CoordinatorLoop(
-            self.clock,
-            self.reactor.call_later,
-            self.reactor.call_soon,
-            self.submit,
-            self.slices.run,
-            self.promises,
-        )
-        self.fetch_sessions = FetchSessions(
-            config["max.incremental.fetch.session.cache.slots"], random_session_id
-        )
-        self._client_quotas: ClientQuotas | None = None
-        self._config_changes: ConfigChanges | None = None
-        self._telemetry: Telemetry | None = None
+        self.look_up = Resolver(self.reactor.post, self.reactor.call_later, clock).look_up
         self.control = ControlSocket(self)
         self.exit_code = 0
         self._stopping = False
@@ -164,14 +123,8 @@ class Broker:
         self.group_coordinator.start()
 
     def _begin_jobs(self) -> None:
-        """What is done again and again as time passes."""
-        periodic = Periodic(self.reactor.call_later, self.clock)
-        for interval_ms, job in (*self.storage.jobs, *self.group_coordinator.jobs, *self.controller.jobs):
-            periodic.every(interval_ms, job)
-        for interval_ms, job in self.storage.later_jobs:
-            periodic.every(interval_ms, job, first_ms=self.config["log.initial.task.delay.ms"])
+        periodic = self.begin_jobs(self.cleaner_workers.submit)
         periodic.every(RELEASE_INTERVAL_MS, partial(self.submit, release_memory_kept, nothing_more))
-        self.storage.compaction.begin(self.reactor.call_later, self.cleaner_workers.submit)
 
     def _open_storage(self, kind: type[LogManager] = LogManager) -> LogManager:
         return kind(
@@ -253,62 +206,11 @@ class Broker:
 
         return follow(self._telemetry, self.image, delta)
 
-    @property
-    def config_changes(self) -> ConfigChanges:
-        """Made when somebody changes a config: a start has no use of it."""
-        if self._config_changes is None:
-            from pykafkad.cluster.config_changes import ConfigChanges
-
-            self._config_changes = ConfigChanges(self.config, self.controller, self.slices.run)
-        return self._config_changes
-
-    @property
-    def client_quotas(self) -> ClientQuotas:
-        """Made when somebody changes one."""
-        if self._client_quotas is None:
-            from pykafkad.cluster.client_quotas import ClientQuotas
-
-            self._client_quotas = ClientQuotas(self.controller, self.look_up, self.slices.run)
-        return self._client_quotas
-
-    @property
-    def telemetry(self) -> Telemetry:
-        """Made when a client asks for what it is subscribed to: most never do."""
-        if self._telemetry is None:
-            from pykafkad.cluster.telemetry import from_image
-
-            self._telemetry = from_image(self.config, self.image)
-        return self._telemetry
-
     # -- running
 
     def run(self) -> int:
         self.reactor.run()
         return self.exit_code
-
-    def read_pass_ms(self) -> int:
-        """One look at the clock serves all appends of a pass."""
-        self.pass_ms = self.clock.now_ms()
-        return self.pass_ms
-
-    def _on_pass_end(self) -> None:
-        self.pass_ms = 0
-        promises = self.promises
-        coordinators = self.coordinator_loop
-        if coordinators.uncommitted:
-            coordinators.append_pending()
-        if self.storage.dirty:
-            failures = self.storage.commit()
-            if failures:
-                promises.refuse({id(log) for log, _ in failures})
-                for partition, error in failures:
-                    if self.quiet.allows(log, "appends that failed", partition.name):
-                        log.error(f"append to {partition.name} failed: {error}")
-        if coordinators.uncommitted:
-            coordinators.commit()
-        promises.settle()
-        if self.waiting.woken:
-            self.waiting.ask_woken()
 
     def _on_close(self, connection: Any, reason: str | None) -> None:
         self.listeners.closed(connection)  # whatever goes wrong with the rest: it counts its connections
@@ -319,46 +221,6 @@ class Broker:
             log.info(f"closed the connection of {peer_of(connection)}: {reason}")
         elif log.debugs:
             log.debug(f"the connection of {peer_of(connection)} has ended{software_of(connection)}")
-
-    def wait(
-        self,
-        connection: Any,
-        partitions: Iterable[Replica],
-        max_wait_ms: int,
-        attempt: Attempt,
-        moved: Iterable[Replica] = (),
-    ) -> None:
-        """Ask `attempt` when a partition advances or the time is up, unless the connection closes first."""
-        waiters = self.state_of(connection).own_waiters()
-
-        def tracked(expired: bool, moved: Moved) -> bool:
-            done = attempt(expired, moved)
-            if done:
-                waiters.discard(waiter)
-            return done
-
-        def failed(error: Exception) -> None:
-            waiters.discard(waiter)
-            log.exception("a waiting request failed; its connection is closed", error)
-            connection.close("a waiting request failed")
-
-        waiter = self.waiting.wait(partitions, max_wait_ms, tracked, failed, moved)
-        waiter.request = attempt.__self__ if isinstance(attempt, MethodType) else None
-        waiters.add(waiter)
-
-    def forget_waiters(self, connection: Any) -> None:
-        state = connection.state
-        if state is not None and state.waiters:
-            for waiter in state.waiters:
-                self.waiting.cancel(waiter)
-            state.waiters.clear()
-
-    def state_of(self, connection: Any) -> ConnectionState:
-        state = connection.state
-        if state is None:
-            state = connection.state = ConnectionState()
-        assert isinstance(state, ConnectionState)
-        return state
 
     def _on_callback_error(self, what: str, error: BaseException) -> None:
         log.exception(what, error)
@@ -474,10 +336,6 @@ def release_memory_kept() -> bool:
 
 def nothing_more(result: object) -> None:
     """Of work in a thread whose result nobody needs."""
-
-
-def random_session_id() -> int:
-    return int.from_bytes(os.urandom(4)) & 0x7FFFFFFF
 
 
 def allow_many_files() -> int:

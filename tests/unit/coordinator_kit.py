@@ -8,13 +8,11 @@ from typing import Any
 from pykafkad import messages
 from pykafkad.config import TopicConfig
 from pykafkad.coordinator.groups import GroupCoordinator
-from pykafkad.coordinator.runtime.loop import CoordinatorLoop
 from pykafkad.dispatcher import Dispatcher
 from pykafkad.hot import records
-from pykafkad.promises import Promises
 from pykafkad.pure.groups.records import decode
-from pykafkad.quiet import Quiet
-from pykafkad.slices import Slices
+from pykafkad.serving import ServingBroker
+from pykafkad.workers import submit_inline
 from tests.storage_kit import lead
 from tests.unit.data_kit import Connection, Desk, Ticket, Topic
 
@@ -97,8 +95,7 @@ class RestartedDesk(GroupDesk):
     def __init__(self, before: GroupDesk) -> None:
         self.__dict__.update(before.__dict__)
         self.timers = []
-        self.slices = Slices(self.call_soon, self.clock)
-        self.promises = Promises()
+        ServingBroker.__init__(self, before.config, before.clock, Dispatcher(self), self, submit_inline)
         self.open_storage()
         known = {
             (name, index): topic.id
@@ -109,20 +106,10 @@ class RestartedDesk(GroupDesk):
         assert self.storage.open_all(known, lambda topic: TopicConfig(self.config)) == []
         for partition in self.storage:
             lead(partition, 0)
-        self.coordinator_loop = CoordinatorLoop(
-            self.clock,
-            self.call_later,
-            self.call_soon,
-            self.storage.submit,
-            self.slices.run,
-            self.promises,
-        )
         self.group_coordinator = GroupCoordinator(
             self.config, self.coordinator_loop, self.replicas, self.image
         )
         self.group_coordinator.start()
-        self.quiet = Quiet(self.clock.monotonic_ms, self.call_later)
-        self.dispatcher = Dispatcher(self)
         self.connection = Connection()
 
 

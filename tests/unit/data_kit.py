@@ -8,19 +8,14 @@ from typing import Any
 
 from pykafkad import messages
 from pykafkad.clock import ManualClock
-from pykafkad.cluster.replicas import Replicas
 from pykafkad.config import BrokerConfig, TopicConfig
 from pykafkad.coordinator.groups import GroupCoordinator
-from pykafkad.coordinator.runtime.loop import CoordinatorLoop
 from pykafkad.dispatcher import Dispatcher
 from pykafkad.hot import records, wire
-from pykafkad.promises import Promises
 from pykafkad.pure.fetch_session import FetchSessions
-from pykafkad.quiet import Quiet
-from pykafkad.server import Broker
-from pykafkad.slices import Slices
+from pykafkad.serving import ServingBroker
 from pykafkad.storage.manager import LogManager
-from pykafkad.waiting import Waiting
+from pykafkad.workers import submit_inline
 
 NOW_MS = 1_700_000_000_000
 
@@ -80,42 +75,26 @@ class Connection:
     close = finish
 
 
-class Desk(Broker):
+class Desk(ServingBroker):
     """A broker that takes requests as frames and gives answers as messages."""
 
     def __init__(self, directory: Path, **overrides: str) -> None:
         texts = {key.replace("_", "."): text for key, text in overrides.items()}
-        self.config = BrokerConfig.from_sources({"log.dirs": str(directory), **texts})
-        self.clock = ManualClock(NOW_MS)
-        self.node_id = 1
+        config = BrokerConfig.from_sources({"log.dirs": str(directory), **texts})
         self.timers: list[Timer] = []
-        self.promises = Promises()
+        super().__init__(config, ManualClock(NOW_MS), Dispatcher(self), self, submit_inline)
         self.open_storage()
         self.storage.open_all({}, lambda topic: TopicConfig(self.config))
-        self.slices = Slices(self.call_soon, self.clock)
-        self.submit_large = self.storage.submit  # type: ignore[assignment]
         numbers = count(1)
         self.fetch_sessions = FetchSessions(10, lambda: next(numbers))
         self.image = Image()  # type: ignore[assignment]
-        self.coordinator_loop = CoordinatorLoop(
-            self.clock,
-            self.call_later,
-            self.call_soon,
-            self.storage.submit,
-            self.slices.run,
-            self.promises,
-        )
         self.group_coordinator = GroupCoordinator(
             self.config, self.coordinator_loop, self.replicas, self.image
         )
-        self.quiet = Quiet(self.clock.monotonic_ms, self.call_later)
-        self.dispatcher = Dispatcher(self)
         self.connection = Connection()
         self.correlation_id = 0
 
     def open_storage(self) -> None:
-        self.waiting = Waiting(self.call_later)
-        self.replicas = Replicas(self.config, self.clock, self.waiting.advanced, resigned=self.promises.fail)
         self.storage = LogManager(self.config, self.clock, replicas=self.replicas)
 
     def call_later(self, delay_ms: int, callback: Any, *arguments: Any) -> Timer:

@@ -31,12 +31,9 @@ class MovedDesk(GroupDesk):
 
     def __init__(self, directory: Path, **overrides: Any) -> None:
         super().__init__(directory, **overrides)
-        self.reactor = self  # type: ignore[assignment]  # its timers
-        self.submit = self.storage.submit  # type: ignore[assignment]
         self.controller = SimpleNamespace(jobs=[])
-        self.cleaner_workers = SimpleNamespace(submit=self.storage.submit)  # type: ignore[assignment]
         self.storage.call_later = self.call_later
-        self._begin_jobs()
+        self.begin_jobs(self.storage.submit)
 
     def move(self, delta_ms: int) -> None:
         """Let the clock jump, and then run for a while, so that work in slices is completed."""

@@ -1,0 +1,199 @@
+"""A broker as its handlers and the dispatcher see it, without the sockets, threads and signals of server.Broker.
+
+Owns the parts that a request may need (handlers/broker.py lists them) and the shape of a pass of the loop: frames were
+handled and queued appends; at its end the appends are written, waiting fetches are asked, and only then the answers are
+encoded. Whoever makes one gives it a loop for timers, and `submit` for work in threads; tests give it their own.
+Invariant: no answer leaves before what it promises is written.
+"""
+
+from __future__ import annotations
+
+import os
+from types import MethodType
+from typing import TYPE_CHECKING, Any
+
+from pykafkad.cluster.replicas import Replicas
+from pykafkad.context import ConnectionState
+from pykafkad.coordinator.runtime.loop import CoordinatorLoop
+from pykafkad.logs import logger
+from pykafkad.periodic import Periodic
+from pykafkad.promises import Promises
+from pykafkad.pure.fetch_session import FetchSessions
+from pykafkad.quiet import Quiet
+from pykafkad.slices import Slices
+from pykafkad.waiting import Waiting
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Protocol
+
+    from pykafkad.clock import Clock
+    from pykafkad.cluster.client_quotas import ClientQuotas
+    from pykafkad.cluster.config_changes import ConfigChanges
+    from pykafkad.cluster.controller import RunningController
+    from pykafkad.cluster.image import Image
+    from pykafkad.cluster.replica import Replica
+    from pykafkad.config import BrokerConfig
+    from pykafkad.coordinator.groups import GroupCoordinator
+    from pykafkad.dispatcher import Dispatcher
+    from pykafkad.pure.authorization import Authorizer
+    from pykafkad.pure.telemetry import Telemetry
+    from pykafkad.storage.manager import LogManager
+    from pykafkad.waiting import Attempt, Moved
+
+    Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
+
+    class Loop(Protocol):
+        def call_later(self, delay_ms: int, callback: Callable[..., Any], *arguments: Any) -> Any: ...
+        def call_soon(self, callback: Callable[..., Any], *arguments: Any) -> Any: ...
+
+
+log = logger("server")
+
+
+class ServingBroker:
+    # Everything is allowed: a start with authorizer.class.name is refused.
+    authorizer: Authorizer | None = None
+    pass_ms = 0  # the wall clock as the pass has read it; 0: not yet
+    # What a start makes when it has read what is there:
+    storage: LogManager
+    cluster_id: str
+    image: Image
+    controller: RunningController
+    group_coordinator: GroupCoordinator
+    look_up: Callable[..., None]
+
+    def __init__(
+        self, config: BrokerConfig, clock: Clock, dispatcher: Dispatcher, loop: Loop, submit: Submit
+    ) -> None:
+        self.config = config
+        self.clock = clock
+        self.node_id = config.node_id
+        self.dispatcher = dispatcher
+        self.submit = self.submit_large = submit
+        self._call_later = loop.call_later
+        self.quiet = Quiet(clock.monotonic_ms, loop.call_later)
+        self.slices = Slices(loop.call_soon, clock)
+        self.waiting = Waiting(loop.call_later)
+        self.promises = Promises()
+        self.replicas = Replicas(config, clock, self.waiting.advanced, resigned=self.promises.fail)
+        self.coordinator_loop = CoordinatorLoop(
+            clock, loop.call_later, loop.call_soon, submit, self.slices.run, self.promises
+        )
+        self.fetch_sessions = FetchSessions(
+            config["max.incremental.fetch.session.cache.slots"], random_session_id
+        )
+        self._client_quotas: ClientQuotas | None = None
+        self._config_changes: ConfigChanges | None = None
+        self._telemetry: Telemetry | None = None
+
+    def begin_jobs(self, submit_cleaning: Submit) -> Periodic:
+        """What is done again and again as time passes."""
+        periodic = Periodic(self._call_later, self.clock)
+        for interval_ms, job in (*self.storage.jobs, *self.group_coordinator.jobs, *self.controller.jobs):
+            periodic.every(interval_ms, job)
+        for interval_ms, job in self.storage.later_jobs:
+            periodic.every(interval_ms, job, first_ms=self.config["log.initial.task.delay.ms"])
+        self.storage.compaction.begin(self._call_later, submit_cleaning)
+        return periodic
+
+    # -- made for those who ask for it: a start has no use of it
+
+    @property
+    def config_changes(self) -> ConfigChanges:
+        """Made when somebody changes a config: a start has no use of it."""
+        if self._config_changes is None:
+            from pykafkad.cluster.config_changes import ConfigChanges
+
+            self._config_changes = ConfigChanges(self.config, self.controller, self.slices.run)
+        return self._config_changes
+
+    @property
+    def client_quotas(self) -> ClientQuotas:
+        """Made when somebody changes one."""
+        if self._client_quotas is None:
+            from pykafkad.cluster.client_quotas import ClientQuotas
+
+            self._client_quotas = ClientQuotas(self.controller, self.look_up, self.slices.run)
+        return self._client_quotas
+
+    @property
+    def telemetry(self) -> Telemetry:
+        """Made when a client asks for what it is subscribed to: most never do."""
+        if self._telemetry is None:
+            from pykafkad.cluster.telemetry import from_image
+
+            self._telemetry = from_image(self.config, self.image)
+        return self._telemetry
+
+    # -- a pass
+
+    def read_pass_ms(self) -> int:
+        """One look at the clock serves all appends of a pass."""
+        self.pass_ms = self.clock.now_ms()
+        return self.pass_ms
+
+    def _on_pass_end(self) -> None:
+        self.pass_ms = 0
+        promises = self.promises
+        coordinators = self.coordinator_loop
+        if coordinators.uncommitted:
+            coordinators.append_pending()
+        if self.storage.dirty:
+            failures = self.storage.commit()
+            if failures:
+                promises.refuse({id(log) for log, _ in failures})
+                for partition, error in failures:
+                    if self.quiet.allows(log, "appends that failed", partition.name):
+                        log.error(f"append to {partition.name} failed: {error}")
+        if coordinators.uncommitted:
+            coordinators.commit()
+        promises.settle()
+        if self.waiting.woken:
+            self.waiting.ask_woken()
+
+    # -- requests that wait
+
+    def wait(
+        self,
+        connection: Any,
+        partitions: Iterable[Replica],
+        max_wait_ms: int,
+        attempt: Attempt,
+        moved: Iterable[Replica] = (),
+    ) -> None:
+        """Ask `attempt` when a partition advances or the time is up, unless the connection closes first."""
+        waiters = self.state_of(connection).own_waiters()
+
+        def tracked(expired: bool, moved: Moved) -> bool:
+            done = attempt(expired, moved)
+            if done:
+                waiters.discard(waiter)
+            return done
+
+        def failed(error: Exception) -> None:
+            waiters.discard(waiter)
+            log.exception("a waiting request failed; its connection is closed", error)
+            connection.close("a waiting request failed")
+
+        waiter = self.waiting.wait(partitions, max_wait_ms, tracked, failed, moved)
+        waiter.request = attempt.__self__ if isinstance(attempt, MethodType) else None
+        waiters.add(waiter)
+
+    def forget_waiters(self, connection: Any) -> None:
+        state = connection.state
+        if state is not None and state.waiters:
+            for waiter in state.waiters:
+                self.waiting.cancel(waiter)
+            state.waiters.clear()
+
+    def state_of(self, connection: Any) -> ConnectionState:
+        state = connection.state
+        if state is None:
+            state = connection.state = ConnectionState()
+        assert isinstance(state, ConnectionState)
+        return state
+
+
+def random_session_id() -> int:
+    return int.from_bytes(os.urandom(4)) & 0x7FFFFFFF
