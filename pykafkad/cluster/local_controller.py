@@ -60,7 +60,6 @@ class LocalController:
     ) -> None:
         self.image: Image = metadata.image
         self.node_id = self.controller_id = node_id
-        self.placement = Placement(self, self.image, storage)
         self.dynamic = DynamicConfig(config, self.image, node_id)
         self.logs = LogsPublisher(config, self.image, storage, node_id, self._recover)
         self.publishers = Publishers()
@@ -77,6 +76,7 @@ class LocalController:
         self.upkeep.commit = self._commits.add
         self._producer_ids = ProducerIds(self.image, self._commits, node_id)
         self.names = Names(self.image)
+        self.placement = Placement(self.image, self.names, storage, node_id, self.commit, self.in_turn)
         self._planner = Planner(config, self.image, self.names, storage.place)
         self._line = Turns(run)  # what is planned, one after the other
         self._changes = Turns(run)  # what is planned when the one before it is in the image
@@ -114,8 +114,6 @@ class LocalController:
 
     def load_logs(self) -> None:
         """Publish everything there is: the logs of all partitions are opened, and led in the epochs of the metadata."""
-        self._storage.moves.assigned = self.placement.directory_of
-        self._storage.moves.on_moved = self.placement.moved
         self._publish()
         if len(self._config.log_dirs) > 1:  # else the take-over saw to it
             self.placement.correct(self._log)
@@ -126,7 +124,7 @@ class LocalController:
         """Open the logs that are on the disk; what is in none of the directories, and may lie in one that is offline."""
         topics = self.image.topics.items()
         known = {(name, index): topic.id for name, topic in topics for index in range(len(topic.partitions))}
-        missing = self._storage.open_all(known, self.topic_config)
+        missing = self._storage.open_all(known, self.topic_config, self.placement)
         for name, index in missing:
             log.warn(f"the log of {name}-{index} is in none of the log directories")
         return {key for key in missing if self.placement.is_lost(*key)}

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pykafkad.config import BrokerConfig
     from pykafkad.slices import Work
     from pykafkad.storage.directories import LogDirectory
+    from pykafkad.storage.moves.moves import Placement
 
 
 log = logger("controller")
@@ -39,7 +40,10 @@ class Storage(Protocol):
     def online(self) -> list[LogDirectory]: ...
 
     def open_all(
-        self, known: Mapping[TopicPartition, bytes], config_of: Callable[[str], TopicConfig]
+        self,
+        known: Mapping[TopicPartition, bytes],
+        config_of: Callable[[str], TopicConfig],
+        placement: Placement | None = None,
     ) -> list[TopicPartition]: ...
     def place(self, count: int) -> list[bytes]: ...
     def create(

@@ -19,12 +19,13 @@ from pykafkad.messages import BrokerRegistrationChangeRecord, PartitionChangeRec
 from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from pykafkad.cluster.controller import Plan, Told
     from pykafkad.cluster.image import Image, Topic
-    from pykafkad.cluster.local_controller import LocalController
     from pykafkad.cluster.metadata_log import MetadataLog
     from pykafkad.cluster.metadata_records import Record
+    from pykafkad.cluster.names import Names
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
 
@@ -34,11 +35,22 @@ log = logger("controller")
 
 
 class Placement:
-    def __init__(self, controller: LocalController, image: Image, storage: Any) -> None:
-        self._controller = controller
+    def __init__(
+        self,
+        image: Image,
+        names: Names,
+        storage: Any,
+        node_id: int,
+        commit: Callable[[Sequence[Record], Told], None],
+        in_turn: Callable[[Plan, Told], None],
+    ) -> None:
+        """`commit` and `in_turn` are the controller's."""
         self._image = image
+        self._names = names
         self._storage = storage
-        self._node_id = controller.node_id
+        self._node_id = node_id
+        self._commit = commit
+        self._in_turn = in_turn
         self.some_offline = False  # since the start
 
     def directory_of(self, name: str, index: int) -> bytes:
@@ -67,10 +79,10 @@ class Placement:
     ) -> None:
         """A partition is about to go on in another log directory."""
         topic = self._image.topics_by_id.get(partition.topic_id)
-        if topic is None or self._controller.names.id_of(topic.name) != topic.id:
+        if topic is None or self._names.id_of(topic.name) != topic.id:
             done(KafkaError(UNKNOWN_TOPIC_OR_PARTITION))
             return
-        self._controller.commit(self._assignment(topic, partition.index, directory.directory_id), done)
+        self._commit(self._assignment(topic, partition.index, directory.directory_id), done)
 
     # -- start
 
@@ -96,7 +108,7 @@ class Placement:
 
     def directory_failed(self) -> None:
         """Another log directory is offline."""
-        self._controller.in_turn(self._without_lost, told_of_failure)
+        self._in_turn(self._without_lost, told_of_failure)
 
     def _without_lost(self) -> list[Record]:
         """Where directories that the broker is registered with are offline: what the metadata has to say then."""
@@ -110,8 +122,7 @@ class Placement:
             *(
                 resign(self._image, topic, index, partition)
                 for topic in self._image.topics.values()
-                if self._controller.names.id_of(topic.name)
-                == topic.id  # or its deletion is on its way to the log
+                if self._names.id_of(topic.name) == topic.id  # or its deletion is on its way to the log
                 for index, partition in enumerate(topic.partitions)
                 if partition.leader == self._node_id and is_elsewhere(partition, online)
             ),

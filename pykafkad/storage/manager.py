@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from pykafkad.storage.log.context import Done, LogListener, Step
     from pykafkad.storage.log.settings import TopicConfig
     from pykafkad.storage.log.truncations import Truncations
+    from pykafkad.storage.moves.moves import Placement
     from pykafkad.storage.recovery.scrubber import Scrubber
     from pykafkad.storage.retention import Retention
 
@@ -198,7 +199,10 @@ class LogManager:
             return None
 
     def open_all(
-        self, known: Mapping[TopicPartition, bytes], config_of: Callable[[str], TopicConfig]
+        self,
+        known: Mapping[TopicPartition, bytes],
+        config_of: Callable[[str], TopicConfig],
+        placement: Placement | None = None,
     ) -> list[TopicPartition]:
         """Load the partitions the cluster knows, by topic id; those of them that are on no directory are
         returned.
@@ -206,6 +210,8 @@ class LogManager:
         A directory of a partition that is not known (any more), or has another topic id, is set aside as
         stray.
         """
+        if placement is not None:
+            self.moves.placement = placement
         self.take_markers()
         missing = loading.Loading(self, known, config_of).run()
         if not self.online:

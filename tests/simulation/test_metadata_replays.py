@@ -47,7 +47,9 @@ class Disk(FakeStorage):
         self.logs = logs
         self.strays: list[tuple[str, int]] = []
 
-    def open_all(self, known: dict[tuple[str, int], bytes], config_of: Any) -> list[tuple[str, int]]:
+    def open_all(
+        self, known: dict[tuple[str, int], bytes], config_of: Any, placement: Any = None
+    ) -> list[tuple[str, int]]:
         for key, topic_id in list(self.logs.items()):
             if known.get(key) == topic_id:
                 self.partitions[key] = Stored(topic_id, -1, DIRECTORY_ID)

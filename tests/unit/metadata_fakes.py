@@ -41,7 +41,9 @@ class FakeStorage:
         self.absent: list[tuple[str, int]] = []
         self.moves = SimpleNamespace(resume=lambda: self.events.append("resume moves"))
 
-    def open_all(self, known: dict[tuple[str, int], bytes], config_of: Any) -> list[tuple[str, int]]:
+    def open_all(
+        self, known: dict[tuple[str, int], bytes], config_of: Any, placement: Any = None
+    ) -> list[tuple[str, int]]:
         return [key for key in known if key in self.absent]
 
     def placed(self) -> list[tuple[tuple[str, int], bytes]]:

@@ -31,7 +31,9 @@ class Disks(FakeStorage):
     def online(self) -> list[Any]:
         return [SimpleNamespace(directory_id=each) for each in self.ids]
 
-    def open_all(self, known: dict[tuple[str, int], bytes], config_of: Any) -> list[tuple[str, int]]:
+    def open_all(
+        self, known: dict[tuple[str, int], bytes], config_of: Any, placement: Any = None
+    ) -> list[tuple[str, int]]:
         found = {key: self.disks[key] for key in known if self.disks.get(key) in self.ids}
         self.partitions = {key: Stored(known[key], -1, directory) for key, directory in found.items()}
         return [key for key in known if key not in found]
@@ -162,7 +164,9 @@ def test_a_directory_that_fails_while_it_is_loaded(tmp_path: Path) -> None:
     _, storage = made(tmp_path)
 
     class Failing(Disks):
-        def open_all(self, known: dict[tuple[str, int], bytes], config_of: Any) -> list[tuple[str, int]]:
+        def open_all(
+            self, known: dict[tuple[str, int], bytes], config_of: Any, placement: Any = None
+        ) -> list[tuple[str, int]]:
             self.fail(B)
             return super().open_all(known, config_of)
 

@@ -310,11 +310,11 @@ def test_a_move_goes_on_while_segments_are_deleted(tmp_path: Path) -> None:
     kept.submit = lambda do, done: work.append(lambda: submit(do, done))
     assigned = []
 
-    def on_moved(partition: Any, directory: Any, done: Callable[[None], None]) -> None:
+    def note(partition: Any, directory: Any, done: Callable[[None], None]) -> None:
         assigned.append(directory)
         done(None)
 
-    kept.moves.on_moved = on_moved
+    kept.moves.placement.moved = note  # type: ignore[method-assign]
     kept.moves.ask(*KEY, str(paths[1]))
     steps = 0
     with pytest.MonkeyPatch.context() as patch:

@@ -47,16 +47,17 @@ class Home:
         self.threads = Threads()
         self.logs = manager(*self.paths, **overrides)
         self.logs.submit = self.threads.submit
-        self.logs.moves.assigned = lambda topic, index: self.assigned[topic, index]
-        self.logs.moves.on_moved = self.on_moved
-        self.logs.open_all(dict.fromkeys(self.assigned, TOPIC_ID), lambda topic: CONFIG)
+        self.logs.open_all(dict.fromkeys(self.assigned, TOPIC_ID), lambda topic: CONFIG, self)
         for partition in self.logs:
             lead(partition, 1)
         self.threads.all()
         self.logs.moves.resume()
         return self.logs
 
-    def on_moved(self, partition: Log, directory: Any, done: Callable[[Any], None]) -> None:
+    def directory_of(self, topic: str, index: int) -> bytes:
+        return self.assigned[topic, index]
+
+    def moved(self, partition: Log, directory: Any, done: Callable[[Any], None]) -> None:
         self.assigned[partition.topic, partition.index] = directory.directory_id
         done(None)
 
@@ -318,9 +319,8 @@ def test_a_move_that_the_metadata_does_not_take_is_given_up(
     home: Home, capfd: pytest.CaptureFixture[str]
 ) -> None:
     fill(home.create(), 3)
-    home.logs.moves.on_moved = lambda partition, directory, done: done(
-        KafkaError(errors.KAFKA_STORAGE_ERROR, "no room")
-    )
+    full = KafkaError(errors.KAFKA_STORAGE_ERROR, "no room")
+    home.moved = lambda partition, directory, done: done(full)  # type: ignore[method-assign]
     home.move(1)
     home.threads.all()
     assert where(home.partition) == "a" and not list(home.logs.moves)

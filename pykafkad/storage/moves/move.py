@@ -227,7 +227,7 @@ class Move:
 
         def assign() -> None:
             if not self._stopped:
-                self._step(self._moves.on_moved, self.partition, self.target, assigned)
+                self._step(self._moves.placement.moved, self.partition, self.target, assigned)
 
         def assigned(error: KafkaError | None) -> None:
             if self._stopped:

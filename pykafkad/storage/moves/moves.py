@@ -1,8 +1,9 @@
 """The partitions that are on their way to another log directory: asked for, waiting, under way, over.
 
 At most two copy at a time, the others wait in the order in which they were asked for; what begins or ends one does not
-depend on how many there are. Owns the table of moves; storage/moves/move.py has the way of one. What the metadata says of
-directories comes in by `assigned`, and is changed by `on_moved`; without metadata (tools, tests) nobody is asked.
+depend on how many there are. Owns the table of moves; storage/moves/move.py has the way of one. Which directory a
+partition should lie in the metadata says, by the `placement` that LogManager.open_all is given; without one (tools,
+tests) nobody is asked.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pykafkad.storage.log import lookups
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from typing import Any
+    from typing import Any, Protocol
 
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
@@ -27,6 +28,13 @@ if TYPE_CHECKING:
     from pykafkad.storage.moves.move import Move
 
     Moved = Callable[[KafkaError | None], None]
+
+    class Placement(Protocol):
+        def directory_of(self, topic: str, index: int) -> bytes:
+            """The id of the directory that the metadata names."""
+
+        def moved(self, partition: Log, directory: LogDirectory, done: Moved) -> None:
+            """The partition is about to go on in this directory, when `done` is told that the metadata says so."""
 
 
 AT_ONCE = 2  # of the threads there are, others want some too
@@ -36,18 +44,19 @@ MARK_LENGTH = len(".") + 32 + len("-future")
 log = logger("storage")
 
 
-def nowhere(topic: str, index: int) -> bytes:
-    return uuids.ZERO
+class Anywhere:
+    """The placement of a storage without metadata."""
 
+    def directory_of(self, topic: str, index: int) -> bytes:
+        return uuids.ZERO
 
-def not_told(partition: Log, directory: LogDirectory, done: Moved) -> None:
-    done(None)
+    def moved(self, partition: Log, directory: LogDirectory, done: Moved) -> None:
+        done(None)
 
 
 class Moves:
     def __init__(self, manager: LogManager) -> None:
-        self.assigned: Callable[[str, int], bytes] = nowhere
-        self.on_moved: Callable[[Log, LogDirectory, Moved], None] = not_told
+        self.placement: Placement = Anywhere()
         self._manager = manager
         self._moves: dict[TopicPartition, Move] = {}
         self._waiting: deque[Move] = deque()  # and some that were given up meanwhile

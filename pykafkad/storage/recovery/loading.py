@@ -186,7 +186,7 @@ class Loading:
         """A crash left the original of a partition that had moved: which of the two goes, and is it the other one?"""
         manager = self._manager
         other = self._jobs[key].partition
-        assigned = manager.moves.assigned(*key)
+        assigned = manager.moves.placement.directory_of(*key)
         if assigned == directory.directory_id:
             manager.deletions.rename(other.log_directory, other.directory, 0)
             return True
