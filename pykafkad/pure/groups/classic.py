@@ -35,6 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from pykafkad.messages import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
     from pykafkad.pure.groups.offset_requests import CheckPartition
     from pykafkad.pure.groups.registry import Groups
 
@@ -56,7 +57,7 @@ class ClassicGroup(Joining):
 
     # -- SyncGroup
 
-    def sync(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def sync(self, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Effects:
         member = self._check_sync(request)
         effects = Effects()
         if self.state_name == STABLE:
@@ -72,7 +73,7 @@ class ClassicGroup(Joining):
             self._assign(effects, request, now_ms)
         return effects
 
-    def _check_sync(self, request: Any) -> Member:
+    def _check_sync(self, request: SyncGroupRequest) -> Member:
         if self.state_name == EMPTY:
             raise KafkaError(errors.UNKNOWN_MEMBER_ID)
         member = self._check_member(request, "sync-group")
@@ -86,7 +87,7 @@ class ClassicGroup(Joining):
             raise KafkaError(errors.REBALANCE_IN_PROGRESS)
         return member
 
-    def _assign(self, effects: Effects, request: Any, now_ms: int) -> None:
+    def _assign(self, effects: Effects, request: SyncGroupRequest, now_ms: int) -> None:
         """Take over the leader's assignments, which hold for this generation once they are in the log."""
         roster = self.roster
         self.settings.log(
@@ -127,7 +128,7 @@ class ClassicGroup(Joining):
 
     # -- Heartbeat
 
-    def heartbeat(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def heartbeat(self, request: HeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
         member = self._check_member(request, "heartbeat")
         if request.generation_id != self.generation_id:
             raise KafkaError(errors.ILLEGAL_GENERATION)
@@ -139,7 +140,7 @@ class ClassicGroup(Joining):
 
     # -- LeaveGroup
 
-    def leave(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Effects:
         """Remove the members in `request.members`, which every version has here. The request may come from somebody
         else."""
         effects = Effects()

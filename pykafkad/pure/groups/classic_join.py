@@ -15,7 +15,7 @@ KIP-345 and KIP-814 (static members), KIP-389 (group.max.size), KIP-800 (reasons
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -34,6 +34,11 @@ from pykafkad.pure.groups.classic_rebalance import (
 from pykafkad.pure.groups.classic_records import metadata_record
 from pykafkad.pure.refusals import told_as
 
+if TYPE_CHECKING:
+    from pykafkad.messages import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
+
+    Asked = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest
+
 # versions of JoinGroup
 REBALANCE_TIMEOUT_SINCE = 1
 MEMBER_ID_REQUIRED_SINCE = 4
@@ -46,7 +51,7 @@ SHORT_TEXT = LONGEST_TEXT // 4  # characters that fit in any encoding
 class Joining(Generations):
     __slots__ = ()
 
-    def join(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def join(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Effects:
         effects = Effects()
         member_id = request.member_id
         if not self._has_room_for(member_id):
@@ -87,7 +92,7 @@ class Joining(Generations):
         return protocol_type == self.protocol_type and self.roster.knows_any(protocols)
 
     def _join_unknown(
-        self, effects: Effects, request: Any, protocols: Protocols, caller: Caller, now_ms: int
+        self, effects: Effects, request: JoinGroupRequest, protocols: Protocols, caller: Caller, now_ms: int
     ) -> None:
         """A request without a member id: the member gets one, and may have to send the request again with it."""
         instance_id = request.group_instance_id
@@ -113,7 +118,7 @@ class Joining(Generations):
             self._add_member(effects, request, protocols, member_id, caller, now_ms)
 
     def _join_pending(
-        self, effects: Effects, request: Any, protocols: Protocols, caller: Caller, now_ms: int
+        self, effects: Effects, request: JoinGroupRequest, protocols: Protocols, caller: Caller, now_ms: int
     ) -> None:
         if request.group_instance_id is not None:  # static members are never asked to send the request again
             effects.reply(caller, join_refusal(caller.version, errors.UNKNOWN_SERVER_ERROR))
@@ -127,7 +132,7 @@ class Joining(Generations):
     def _add_member(
         self,
         effects: Effects,
-        request: Any,
+        request: JoinGroupRequest,
         protocols: Protocols,
         member_id: str,
         caller: Caller,
@@ -153,7 +158,7 @@ class Joining(Generations):
         self.rebalance(effects, reason, now_ms)
 
     def _rejoin(
-        self, effects: Effects, request: Any, protocols: Protocols, caller: Caller, now_ms: int
+        self, effects: Effects, request: JoinGroupRequest, protocols: Protocols, caller: Caller, now_ms: int
     ) -> None:
         """A member of the group joins again, with changed protocols or because it missed an answer."""
         member_id = request.member_id
@@ -182,7 +187,9 @@ class Joining(Generations):
         self.roster.wait_for_join(member, caller)
         self.rebalance(effects, reason, now_ms)
 
-    def _update(self, member: Member, request: Any, protocols: Protocols, caller: Caller) -> None:
+    def _update(
+        self, member: Member, request: JoinGroupRequest, protocols: Protocols, caller: Caller
+    ) -> None:
         timeout_ms = rebalance_timeout_of(request, caller)
         self.roster.update(member, protocols, timeout_ms, request.session_timeout_ms)
 
@@ -201,14 +208,15 @@ class Joining(Generations):
     def _replace_static(
         self,
         effects: Effects,
-        request: Any,
+        request: JoinGroupRequest,
         protocols: Protocols,
         member_id: str,
         caller: Caller,
         now_ms: int,
     ) -> None:
-        roster = self.roster
-        member = roster.members[roster.instances[request.group_instance_id]]
+        roster, instance_id = self.roster, request.group_instance_id
+        assert instance_id is not None
+        member = roster.members[roster.instances[instance_id]]
         old_id, old_leader = member.member_id, roster.leader_id
         self.settings.log(
             f"Static member with groupInstanceId={request.group_instance_id} and unknown member id joins group"
@@ -291,15 +299,15 @@ class Joining(Generations):
 
     # -- checks
 
-    def _check_member(self, request: Any, operation: str) -> Member:
+    def _check_member(self, request: Asked, operation: str) -> Member:
         try:
             return self.roster.check_member(request.member_id, request.group_instance_id)
         except KafkaError as error:
             self._log_fenced(error, request, operation)
             raise
 
-    def _log_fenced(self, error: KafkaError, request: Any, operation: str) -> None:
-        if error.code == errors.FENCED_INSTANCE_ID:
+    def _log_fenced(self, error: KafkaError, request: Asked, operation: str) -> None:
+        if error.code == errors.FENCED_INSTANCE_ID and request.group_instance_id is not None:
             self.settings.log(
                 f"Request memberId={request.member_id} for static member with"
                 f" groupInstanceId={request.group_instance_id} is fenced by existing"
@@ -313,11 +321,11 @@ def check_texts(*texts: str | None) -> None:
             raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
 
 
-def rebalance_timeout_of(request: Any, caller: Caller) -> int:
+def rebalance_timeout_of(request: JoinGroupRequest, caller: Caller) -> int:
     if caller.version >= REBALANCE_TIMEOUT_SINCE:
         return int(request.rebalance_timeout_ms)
     return int(request.session_timeout_ms)
 
 
-def client_reason(request: Any) -> str:
+def client_reason(request: JoinGroupRequest) -> str:
     return f"client reason: {request.reason or 'not provided'}"

@@ -7,11 +7,14 @@ member's order of preference. KIP-345 (`instance_id`: a static member).
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafkad.messages import DescribeGroupsResponse
 from pykafkad.pure.effects import Caller
 from pykafkad.pure.java import map_order
+
+if TYPE_CHECKING:
+    from pykafkad.messages import JoinGroupRequest
 
 DescribedMember = DescribeGroupsResponse.DescribedGroupMember
 
@@ -27,7 +30,7 @@ class Protocol(NamedTuple):
     metadata: bytes
 
 
-def protocols_of(request: Any) -> Protocols:
+def protocols_of(request: JoinGroupRequest) -> Protocols:
     """The protocols of a request. If one is named twice, its first entry counts. (Kafka counts both, and may then find
     no protocol that all members have.)"""
     if isinstance(request.protocols, tuple):

@@ -25,6 +25,13 @@ from pykafkad.pure.groups.consumer_member import GONE, UNREVOKED, Epochs, Member
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.messages import (
+        ConsumerGroupHeartbeatRequest,
+        HeartbeatRequest,
+        JoinGroupRequest,
+        LeaveGroupRequest,
+        SyncGroupRequest,
+    )
     from pykafkad.pure.groups.consumer_target import Upcoming
     from pykafkad.pure.groups.offset_requests import CheckPartition
     from pykafkad.pure.groups.regex_resolution import Resolution, Resolved
@@ -211,22 +218,22 @@ class ConsumerGroup:
 
     # -- members of the classic protocol
 
-    def join(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def join(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Effects:
         from pykafkad.pure.groups import consumer_classic
 
         return consumer_classic.join(self, request, caller, now_ms)
 
-    def sync(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def sync(self, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Effects:
         from pykafkad.pure.groups import consumer_classic
 
         return consumer_classic.sync(self, request, caller)
 
-    def heartbeat(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def heartbeat(self, request: HeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
         from pykafkad.pure.groups import consumer_classic
 
         return consumer_classic.heartbeat(self, request, caller, now_ms)
 
-    def leave(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Effects:
         from pykafkad.pure.groups import consumer_classic
 
         return consumer_classic.leave(self, request, caller, now_ms)
@@ -384,7 +391,7 @@ def stale(member: Member, text: str) -> KafkaError:
 # -- functions of the group type, for the registry
 
 
-def heartbeat(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effects:
+def heartbeat(groups: Groups, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
     from pykafkad.pure.groups import consumer_heartbeat
 
     return consumer_heartbeat.heartbeat(groups, request, caller, now_ms)

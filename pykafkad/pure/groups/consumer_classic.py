@@ -7,7 +7,7 @@ it does both within its rebalance timeout. KIP-848, "Supporting Online Consumer 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -27,13 +27,16 @@ from pykafkad.pure.groups.consumer_protocol import (
 from pykafkad.pure.groups.consumer_reconciliation import Owned
 from pykafkad.pure.groups.consumer_update import REGEX_KEPT, Update
 
+if TYPE_CHECKING:
+    from pykafkad.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+
 MEMBER_ID_REQUIRED_SINCE = 4  # version of JoinGroup
 DISABLED = "disabled"
 NO_REASON = "not provided"
 NO_TIMEOUT = -1
 
 
-def join(group: ConsumerGroup, request: Any, caller: Caller, now_ms: int) -> Effects:
+def join(group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Effects:
     try:
         return try_join(group, request, caller, now_ms)
     except KafkaError as error:
@@ -41,7 +44,7 @@ def join(group: ConsumerGroup, request: Any, caller: Caller, now_ms: int) -> Eff
         return answered(caller, join_refusal(caller.version, error.code))
 
 
-def try_join(group: ConsumerGroup, request: Any, caller: Caller, now_ms: int) -> Effects:
+def try_join(group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Effects:
     settings = group.groups.settings
     if settings.consumer_migration_policy.lower() == DISABLED:
         raise KafkaError(
@@ -84,7 +87,7 @@ def try_join(group: ConsumerGroup, request: Any, caller: Caller, now_ms: int) ->
     return effects
 
 
-def check_protocols(group: ConsumerGroup, member_id: str, request: Any) -> None:
+def check_protocols(group: ConsumerGroup, member_id: str, request: JoinGroupRequest) -> None:
     """At least one protocol must be supported by all members that use the classic protocol."""
     supported = request.protocol_type == PROTOCOL_TYPE and any(
         group.protocol_counts.get(protocol.name, 0) == group.classic_count for protocol in request.protocols
@@ -95,7 +98,7 @@ def check_protocols(group: ConsumerGroup, member_id: str, request: Any) -> None:
         )
 
 
-def subscription_of(request: Any) -> Subscription:
+def subscription_of(request: JoinGroupRequest) -> Subscription:
     """The member's subscription, which is the same in all protocols of a consumer."""
     try:
         return read_subscription(bytes(request.protocols[0].metadata))
@@ -103,7 +106,7 @@ def subscription_of(request: Any) -> Subscription:
         raise KafkaError(errors.UNKNOWN_SERVER_ERROR, "Malformed embedded consumer protocol.") from None
 
 
-def told(old: Member, request: Any, subscription: Subscription, caller: Caller) -> Member:
+def told(old: Member, request: JoinGroupRequest, subscription: Subscription, caller: Caller) -> Member:
     protocols = tuple((each.name, bytes(each.metadata)) for each in request.protocols)
     changes: dict[str, Any] = {
         "topic_names": frozenset(subscription.topics),
@@ -122,7 +125,7 @@ def told(old: Member, request: Any, subscription: Subscription, caller: Caller) 
     return old.but(**changes)
 
 
-def rebalance_timeout_of(request: Any, caller: Caller) -> int:
+def rebalance_timeout_of(request: JoinGroupRequest, caller: Caller) -> int:
     """Version 0 has no rebalance timeout, so the session timeout is used."""
     timeout_ms = request.session_timeout_ms if caller.version == 0 else request.rebalance_timeout_ms
     return int(timeout_ms)
@@ -162,7 +165,7 @@ def owned_partitions(group: ConsumerGroup, subscription: Subscription) -> Owned:
 # -- SyncGroup, Heartbeat, LeaveGroup
 
 
-def sync(group: ConsumerGroup, request: Any, caller: Caller) -> Effects:
+def sync(group: ConsumerGroup, request: SyncGroupRequest, caller: Caller) -> Effects:
     member, classic = classic_member(group, request.member_id, request.group_instance_id)
     check_generation(member, request.generation_id)
     check_sync_protocol(member, classic, request)
@@ -204,7 +207,7 @@ def check_generation(member: Member, generation_id: int) -> None:
         raise KafkaError(errors.ILLEGAL_GENERATION)
 
 
-def check_sync_protocol(member: Member, classic: Classic, request: Any) -> None:
+def check_sync_protocol(member: Member, classic: Classic, request: SyncGroupRequest) -> None:
     if request.protocol_type not in (None, PROTOCOL_TYPE) or request.protocol_name not in (
         None,
         classic.protocol_name,
@@ -219,7 +222,7 @@ def expect_join(group: ConsumerGroup, member: Member, effects: Effects) -> None:
         effects.after(max(member.rebalance_timeout_ms, 0), group.group_id, JOIN, member.member_id)
 
 
-def heartbeat(group: ConsumerGroup, request: Any, caller: Caller, now_ms: int) -> Effects:
+def heartbeat(group: ConsumerGroup, request: HeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
     member, classic = classic_member(group, request.member_id, request.group_instance_id)
     check_generation(member, request.generation_id)
     effects = Effects()
@@ -257,7 +260,7 @@ def waits_for_others(group: ConsumerGroup, member: Member) -> bool:
     return False
 
 
-def leave(group: ConsumerGroup, request: Any, caller: Caller, now_ms: int) -> Effects:
+def leave(group: ConsumerGroup, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Effects:
     effects = Effects()
     update = Update(group, effects, now_ms)
     going: dict[str, Member] = {}

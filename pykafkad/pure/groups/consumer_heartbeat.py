@@ -26,6 +26,7 @@ from pykafkad.pure.groups.consumer_update import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from pykafkad.messages import ConsumerGroupHeartbeatRequest
     from pykafkad.pure.groups.registry import Groups
 
 Assignment = ConsumerGroupHeartbeatResponse.Assignment
@@ -36,7 +37,7 @@ NO_TIMEOUT = -1
 NAMES_MAX = 300_000  # different names do not fit into a record batch
 
 
-def heartbeat(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effects:
+def heartbeat(groups: Groups, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
     if request.member_epoch in (GONE, LEFT_FOR_A_WHILE):
         return leave(groups, request, caller, now_ms)
     effects = Effects()
@@ -90,7 +91,7 @@ def not_a_consumer_group(group_id: str) -> str:
     return f"Group {group_id} is not a consumer group."
 
 
-def the_member(update: Update, request: Any, joins: bool) -> Member:
+def the_member(update: Update, request: ConsumerGroupHeartbeatRequest, joins: bool) -> Member:
     update.check_room(request.member_id)
     member_id = request.member_id or update.group.groups.settings.new_short_id()
     owned = None if request.topic_partitions is None else partitions_of(request.topic_partitions)
@@ -101,7 +102,7 @@ def the_member(update: Update, request: Any, joins: bool) -> Member:
     )
 
 
-def told(old: Member, request: Any, caller: Caller) -> Member:
+def told(old: Member, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> Member:
     """The member with what the request says; fields that are left out keep their values."""
     changes: dict[str, Any] = {
         "client_id": caller.client_id,
@@ -126,7 +127,7 @@ def told(old: Member, request: Any, caller: Caller) -> Member:
     return old.but(**changes)
 
 
-def answer(group: ConsumerGroup, request: Any, old: Member, new: Member) -> Any:
+def answer(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, old: Member, new: Member) -> Any:
     """The answer has the assignment only if it changed, or if the member has sent all its fields."""
     told_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     told_all = (
@@ -150,7 +151,7 @@ def assignment_of(assigned: Epochs) -> Any:
     )
 
 
-def leave(groups: Groups, request: Any, caller: Caller, now_ms: int) -> Effects:
+def leave(groups: Groups, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
     group = groups.by_id.get(request.group_id)
     if not isinstance(group, ConsumerGroup):
         found = group is not None
@@ -187,7 +188,7 @@ def away(member: Member) -> Member:
 # -- what is checked before the group is looked at
 
 
-def check_request(request: Any, version: int, assignors: Any) -> None:
+def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Any) -> None:
     """Raises KafkaError for requests that are invalid for any group."""
     epoch = request.member_epoch
     if version >= MEMBER_ID_BY_CLIENT_SINCE or epoch > 0 or epoch == GONE:
@@ -211,7 +212,7 @@ def check_request(request: Any, version: int, assignors: Any) -> None:
         )
 
 
-def check_join(request: Any) -> None:
+def check_join(request: ConsumerGroupHeartbeatRequest) -> None:
     if request.rebalance_timeout_ms == NO_TIMEOUT:
         raise invalid("RebalanceTimeoutMs must be provided in first request.")
     if request.topic_partitions is None or request.topic_partitions:

@@ -27,9 +27,11 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+    from pykafkad.messages import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
     from pykafkad.pure.groups.offsets import Offsets, Table
     from pykafkad.pure.groups.registry import Group, Groups
 
+    AskedGroup = OffsetFetchRequest.OffsetFetchRequestGroup
     # Asked for each partition (topic, its id, index) of a commit that holds for some only; raises KafkaError.
     CheckPartition = Callable[[str, bytes, int], None]
 
@@ -58,7 +60,7 @@ class Commit:
 
     __slots__ = ("answers", "encoded", "expire_ms", "group_id", "longest", "now_ms", "records")
 
-    def __init__(self, request: Any, longest: int, now_ms: int, encode: bool = False) -> None:
+    def __init__(self, request: OffsetCommitRequest, longest: int, now_ms: int, encode: bool = False) -> None:
         retention_ms = request.retention_time_ms
         self.group_id = request.group_id
         self.longest = longest  # metadata, in characters
@@ -108,7 +110,7 @@ class Commit:
                 row.error_code = code
 
 
-def commit_of(groups: Groups, request: Any, now_ms: int) -> Commit:
+def commit_of(groups: Groups, request: OffsetCommitRequest, now_ms: int) -> Commit:
     made = Commit(request, groups.settings.offset_metadata_max_bytes, now_ms)
     for topic in request.topics:
         made.begin_topic(topic.name, topic.topic_id)
@@ -116,7 +118,9 @@ def commit_of(groups: Groups, request: Any, now_ms: int) -> Commit:
     return made
 
 
-def commit(groups: Groups, request: Any, caller: Caller, made: Commit, response: Any = None) -> Effects:
+def commit(
+    groups: Groups, request: OffsetCommitRequest, caller: Caller, made: Commit, response: Any = None
+) -> Effects:
     group_id, now_ms = made.group_id, made.now_ms
     is_new = group_id not in groups.by_id
     group, check = group_of_commit(groups, request, caller.version, now_ms)
@@ -133,7 +137,7 @@ def commit(groups: Groups, request: Any, caller: Caller, made: Commit, response:
 
 
 def group_of_commit(
-    groups: Groups, request: Any, version: int, now_ms: int
+    groups: Groups, request: OffsetCommitRequest, version: int, now_ms: int
 ) -> tuple[Group, CheckPartition | None]:
     """The group, if this member may commit now, and a check for each partition, if only some are allowed. A commit
     without a member creates the group, as tools do."""
@@ -170,7 +174,7 @@ def is_longer(text: str, characters: int) -> bool:
 # -- fetch
 
 
-def fetch(groups: Groups, request: Any, require_stable: bool) -> Any:
+def fetch(groups: Groups, request: AskedGroup, require_stable: bool) -> Any:
     check_fetch(groups, request)
     group_id = request.group_id
     topics = [
@@ -184,14 +188,14 @@ def fetch(groups: Groups, request: Any, require_stable: bool) -> Any:
     return FetchedGroup(group_id=group_id, topics=topics)
 
 
-def check_fetch(groups: Groups, request: Any) -> None:
+def check_fetch(groups: Groups, request: AskedGroup) -> None:
     """A group that does not exist has no offsets, which is no error."""
     group = groups.by_id.get(request.group_id)
     if group is not None:
         group.check_offset_fetch(request.member_id, request.member_epoch)
 
 
-def fetched_topics(groups: Groups, request: Any) -> list[tuple[str, bytes, list[int]]]:
+def fetched_topics(groups: Groups, request: AskedGroup) -> list[tuple[str, bytes, list[int]]]:
     """The topics of a request, by name and id, with their partitions. No topics means all of them."""
     if request.topics is not None:
         return [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
@@ -236,7 +240,7 @@ def unstable(index: int) -> Any:
 # -- delete
 
 
-def delete(groups: Groups, request: Any, caller: Caller) -> Effects:
+def delete(groups: Groups, request: OffsetDeleteRequest, caller: Caller) -> Effects:
     group = groups.group(request.group_id)
     group.check_offset_delete()
     effects = Effects()

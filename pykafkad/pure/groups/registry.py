@@ -38,6 +38,16 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
     from typing import TypeAlias
 
+    from pykafkad.messages import (
+        ConsumerGroupHeartbeatRequest,
+        HeartbeatRequest,
+        JoinGroupRequest,
+        LeaveGroupRequest,
+        OffsetCommitRequest,
+        OffsetDeleteRequest,
+        OffsetFetchRequest,
+        SyncGroupRequest,
+    )
     from pykafkad.pure.groups.classic import ClassicGroup
     from pykafkad.pure.groups.consumer import ConsumerGroup
     from pykafkad.pure.groups.offset_requests import Commit
@@ -77,7 +87,7 @@ class Groups:
 
     # -- the classic protocol, which members of consumer groups may use too
 
-    def join(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def join(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Effects:
         group = self.by_id.get(request.group_id)
         if group is not None and (group.TYPE == CLASSIC or not group.is_empty):
             return group.join(request, caller, now_ms)
@@ -85,7 +95,9 @@ class Groups:
             raise KafkaError(errors.UNKNOWN_MEMBER_ID)
         return self._join_new(group, request, caller, now_ms)
 
-    def _join_new(self, empty: Group | None, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def _join_new(
+        self, empty: Group | None, request: JoinGroupRequest, caller: Caller, now_ms: int
+    ) -> Effects:
         """The first member of a group that did not exist, or that was an empty consumer group."""
         effects = Effects()
         if empty is not None:
@@ -117,13 +129,13 @@ class Groups:
         group = self.by_id[group_id] = ClassicGroup(self, group_id, now_ms)
         return group
 
-    def sync(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def sync(self, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Effects:
         return self.of_member(request.group_id).sync(request, caller, now_ms)
 
-    def heartbeat(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def heartbeat(self, request: HeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
         return self.of_member(request.group_id).heartbeat(request, caller, now_ms)
 
-    def leave(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Effects:
         return self.of_member(request.group_id).leave(request, caller, now_ms)
 
     def has_member(self, group_id: str, member_id: str) -> bool:
@@ -132,25 +144,29 @@ class Groups:
 
     # -- the consumer protocol
 
-    def consumer_heartbeat(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def consumer_heartbeat(
+        self, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
+    ) -> Effects:
         from pykafkad.pure.groups import consumer
 
         return consumer.heartbeat(self, request, caller, now_ms)
 
     # -- offsets
 
-    def commit_offsets(self, request: Any, caller: Caller, now_ms: int) -> Effects:
+    def commit_offsets(self, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Effects:
         return self.commit_worked_out(request, caller, offset_requests.commit_of(self, request, now_ms))
 
-    def commit_worked_out(self, request: Any, caller: Caller, made: Commit, response: Any = None) -> Effects:
+    def commit_worked_out(
+        self, request: OffsetCommitRequest, caller: Caller, made: Commit, response: Any = None
+    ) -> Effects:
         """Commit what was prepared before (offset_requests.Commit), with its answer."""
         return offset_requests.commit(self, request, caller, made, response)
 
-    def fetch_offsets(self, request: Any, require_stable: bool) -> Any:
+    def fetch_offsets(self, request: OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool) -> Any:
         """The answer for one group: from a request's OffsetFetchRequestGroup to an OffsetFetchResponseGroup."""
         return offset_requests.fetch(self, request, require_stable)
 
-    def delete_offsets(self, request: Any, caller: Caller) -> Effects:
+    def delete_offsets(self, request: OffsetDeleteRequest, caller: Caller) -> Effects:
         return offset_requests.delete(self, request, caller)
 
     def forget(self, topics: Mapping[str, int]) -> Iterator[Effects]:
