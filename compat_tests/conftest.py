@@ -19,7 +19,7 @@ def _chosen(config: Mapping[str, str]) -> Any:
     if chosen == "pykafkad":
         from pykafkad.testing import Broker
 
-        return Broker(config=config)
+        return Broker(config=config, single_node=False)  # as Kafka would answer
     if chosen != "kafka":
         raise pytest.UsageError(f"BROKER={chosen}: pykafkad or kafka")
     from compat_tests.reference import ReferenceKafka, missing

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from pykafkad import __version__
+from pykafkad import __version__, config_single_node
 from pykafkad.errors import StartupError
 from pykafkad.logs import LEVELS, logger, set_level
 
@@ -41,6 +41,7 @@ Serves Kafka's protocol. Without arguments: on 127.0.0.1:9092, with its data in 
   --ephemeral           keep the data in a temporary directory that is gone at exit
   --until-eof           stop when standard input ends: with the program that holds its other end
   --remove-at-eof DIR   with --until-eof: remove DIR then
+  --single-node         replication factors and in-sync replicas above 1 count as 1, whoever asks for them
   --override KEY=VALUE  any config key; may be given again and again
   --log-level LEVEL     trace, debug, info, warn, error or off
 
@@ -118,6 +119,8 @@ def _take(options: Options, argument: str) -> bool:
         options.ephemeral = True
     elif argument == "--until-eof":
         options.until_eof = True
+    elif argument == "--single-node":
+        options.overrides[config_single_node.KEY] = "true"
     elif argument.startswith("-") and argument != "-":
         return False
     elif options.file is not None:

@@ -14,7 +14,7 @@ loopback interface.
 
 from __future__ import annotations
 
-from pykafkad import config_checks, config_entities, config_listeners, config_table
+from pykafkad import config_checks, config_entities, config_listeners, config_single_node, config_table
 from pykafkad.config_def import ConfigError, Key, rows, show, to_text
 from pykafkad.config_listeners import Endpoint
 from pykafkad.pure import java
@@ -104,9 +104,11 @@ class BrokerConfig:
         "fetch_max_bytes",
         "listeners",
         "log_dirs",
+        "lowered",
         "metadata_log_dir",
         "node_id",
         "origins",
+        "single_node",
         "texts",
         "topic_defaults",
         "unknown",
@@ -132,6 +134,8 @@ class BrokerConfig:
             for name in keys:
                 if name in everything:
                     self._values[name] = keys[name].parse(everything[name])
+        self.single_node: bool = self["pykafkad.single.node"]
+        self.lowered = self._lower() if self.single_node else []
         self._resolve_node_id()
         self._check_quorum()
         self._check_security()
@@ -215,7 +219,10 @@ class BrokerConfig:
         return [
             name
             for name in self.texts
-            if (key := _known(name)) and key not in honoured and key not in OWN_KEYS
+            if (key := _known(name))
+            and key not in honoured
+            and key not in OWN_KEYS
+            and self.origins.get(name) != config_single_node.ORIGIN
         ]
 
     def notes(self) -> list[tuple[str, str]]:
@@ -227,11 +234,19 @@ class BrokerConfig:
         if self.unhonoured:
             said = f"These configurations '{show(self.unhonoured)}' are known, but change nothing here."
             notes.append(("warn", said))
+        if self.lowered:
+            said = f"{', '.join(self.lowered)}: this is a single node, so each counts as 1"
+            notes.append(("info", said))
         if self.controller_listeners:
             said = ", ".join(map(str, self.controller_listeners))
             said = f"Not opening {said}: this broker is its own controller and needs no port for that"
             notes.append(("info", said))
         return notes
+
+    def _lower(self) -> list[str]:
+        changed, said = config_single_node.lower(self._values, self.texts, self.dynamic)
+        self.origins.update(dict.fromkeys(changed, config_single_node.ORIGIN))
+        return said
 
     def _resolve_node_id(self) -> None:
         values = self._values
@@ -368,6 +383,8 @@ class TopicConfig:
 
     def __init__(self, broker: BrokerConfig, overrides: Mapping[str, str] | None = None) -> None:
         self.overrides = dict(overrides or {})
+        if broker.single_node:
+            self.overrides = config_single_node.lowered(self.overrides)
         self._remote_system = bool(broker["remote.log.storage.system.enable"])
         self._values = values = dict(broker.topic_defaults)
         if self.overrides:

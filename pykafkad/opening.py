@@ -127,6 +127,7 @@ def config_of(options: OpenOptions, sources: Sequence[Source], targets: Sequence
         **options.overrides,
         "log.dirs": ",".join(targets),
         "auto.create.topics.enable": "false",
+        "offsets.topic.replication.factor": "1",  # whatever it was where the directories come from
     }
     return BrokerConfig.from_sources(None, os.environ, overrides, host=options.host, port=options.port)
 

@@ -7,16 +7,22 @@ debug level all lines are logged.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from pykafkad.logs import Logger
+
+Allows = Callable[["Logger", str, str], bool]  # Quiet.allows, for modules that do not know the broker
 
 MINUTE_MS = 60_000
 KINDS_MAX = 256  # entries of the table, and so lines a minute
 OTHERS = "other addresses"
+
+
+def always(log: Logger, kind: str, address: str) -> bool:
+    """`Quiet.allows` where there is no loop."""
+    return True
 
 
 class Quiet:

@@ -147,6 +147,7 @@ class Broker(ServingBroker):
             self.submit,
             self.reactor.call_soon,
             self.slices.run,
+            self.quiet.allows,
         )
 
     def _format(self, metadata: MetadataLog) -> None:

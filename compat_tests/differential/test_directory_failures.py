@@ -224,7 +224,7 @@ def failed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Failing, 
 
     with ExitStack() as stack:
         our_broker = stack.enter_context(
-            Broker(config={**config_in(ours), "group.initial.rebalance.delay.ms": 0})
+            Broker(config={**config_in(ours), "group.initial.rebalance.delay.ms": 0}, single_node=False)
         )
         their_broker = ReferenceKafka(config=config_in(theirs), directory=theirs)
         stack.callback(their_broker.kill)

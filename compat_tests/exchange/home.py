@@ -104,7 +104,7 @@ class Home:
             self._kafka.start()
         else:
             config = {"node.id": "1", **SHARED, **self.pykafkad_config}
-            self._ours = Broker(config=config, data=self.data, port=self.port)
+            self._ours = Broker(config=config, data=self.data, port=self.port, single_node=False)
         self.client = RawClient(self.port)
         self._wait_until_all_is_led()
         return self.client

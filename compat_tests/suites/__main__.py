@@ -60,7 +60,7 @@ def main() -> int:
     else:
         port = free_ports()
         advertised = {"advertised.listeners": f"PLAINTEXT://127.0.0.1:{port}"}  # is shown as set, then
-        with Broker(config={**suite.CONFIG, **advertised}, port=port) as broker:
+        with Broker(config={**suite.CONFIG, **advertised}, port=port, single_node=False) as broker:
             outcomes = suite.run(broker.bootstrap_servers, work, options.selection)
     wrong = told(outcomes, suite.PASSES, suite.LATER)
     if not options.selection:

@@ -34,7 +34,7 @@ def pykafkad() -> Iterator[Side]:
         config = dict(line.split("=", 1) for line in lines)
         data = config.pop("log.dirs")
         shutil.rmtree(data)
-        with Broker(config=config, port=reference.port, data=data) as broker:
+        with Broker(config=config, port=reference.port, data=data, single_node=False) as broker:
             yield Side("pykafkad", broker.bootstrap_servers, broker.data, lags=False)
     finally:
         shutil.rmtree(reference.directory, ignore_errors=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from pykafkad.cluster import internal_topics
 from pykafkad.cluster.topic_creation import Planned
 from pykafkad.cluster.turns import tell
+from pykafkad.errors import INVALID_REPLICATION_FACTOR
 from pykafkad.logs import logger
 from pykafkad.slices import chunks
 
@@ -21,7 +22,10 @@ if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
     from pykafkad.config import BrokerConfig
     from pykafkad.errors import KafkaError
+    from pykafkad.quiet import Allows
     from pykafkad.slices import Work
+
+TOLD = (INVALID_REPLICATION_FACTOR,)  # by whoever refused it, with what to do
 
 log = logger("controller")
 
@@ -41,12 +45,14 @@ class AutoCreation:
         plan: Callable[[Work, Callable[[KafkaError], None]], None],
         create: Callable[..., Work],
         lead: Callable[[str, int], None],
+        allows: Allows,
     ) -> None:
         self._config = config
         self._image = image
         self._plan = plan
         self._create = create
         self._lead = lead
+        self._allows = allows
         self._creating: set[str] = set()
         self._waiting: dict[str, list[Waiting]] = {}
 
@@ -110,8 +116,8 @@ class AutoCreation:
                     tell(each.done, topic)
 
     def _created(self, planned: Sequence[Planned]) -> None:
-        failed = [topic for topic in planned if topic.error is not None]
-        if failed:
+        failed = [topic for topic in planned if topic.error is not None and topic.error.code not in TOLD]
+        if failed and self._allows(log, "topics that could not be created", failed[0].name):
             more = f", nor could {len(failed) - 1} more" if len(failed) > 1 else ""
             log.warn(f"topic {failed[0].name} could not be created{more}: {failed[0].error}")
         for topic in planned:

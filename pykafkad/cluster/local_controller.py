@@ -26,9 +26,10 @@ from pykafkad.cluster.producer_ids import ProducerIds
 from pykafkad.cluster.publishing import CONFIGS, LOGS, Publishers
 from pykafkad.cluster.topic_creation import MAX_RECORDS_IN_REQUEST, Planned, Planner
 from pykafkad.cluster.turns import Turns, as_kafka_error, tell
-from pykafkad.errors import UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_ID, KafkaError
+from pykafkad.errors import INVALID_REPLICATION_FACTOR, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_ID, KafkaError
 from pykafkad.logs import logger
 from pykafkad.messages import RemoveTopicRecord
+from pykafkad.quiet import always
 from pykafkad.slices import chunks, finish, is_work, run_at_once
 from pykafkad.uuids import ZERO
 from pykafkad.workers import submit_inline
@@ -41,8 +42,11 @@ if TYPE_CHECKING:
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.config import BrokerConfig, TopicConfig
     from pykafkad.config_listeners import Endpoint
+    from pykafkad.quiet import Allows
     from pykafkad.slices import Done, Run, Work
 
+
+HINT = " With --single-node it would be what there are brokers for."
 
 log = logger("controller")
 
@@ -57,6 +61,7 @@ class LocalController:
         submit: Submit = submit_inline,
         soon: Soon = at_once,
         run: Run = run_at_once,
+        allows: Allows = always,
     ) -> None:
         self.image: Image = metadata.image
         self.node_id = self.controller_id = node_id
@@ -81,7 +86,10 @@ class LocalController:
         self._line = Turns(run)  # what is planned, one after the other
         self._changes = Turns(run)  # what is planned when the one before it is in the image
         self._growing: set[str] = set()  # topics whose new partitions are on their way to the disk
-        self._auto_creation = AutoCreation(config, self.image, self.plan, self._create, self.logs.lead)
+        self._allows = allows
+        self._auto_creation = AutoCreation(
+            config, self.image, self.plan, self._create, self.logs.lead, allows
+        )
 
     @property
     def broker_epoch(self) -> int:
@@ -211,6 +219,7 @@ class LocalController:
         """`in_image` is told before `done`, when the metadata has the topics, and not all of them have logs."""
         failures = self._commits.failures
         planned = yield from self._planner.plan(topics)
+        self._say_replication(planned)
         good = [topic for topic in planned if topic.error is None]
         if validate_only or not good:
             tell(done, planned)
@@ -228,6 +237,20 @@ class LocalController:
                 in_image(good)
 
         self._commits.add(records, lambda error: done(planned), encoded, applied=applied)
+
+    def _say_replication(self, planned: Sequence[Planned]) -> None:
+        """One line where it meets nobody's wishes, since whoever asked may only see that it does not work."""
+        fewer = next((topic for topic in planned if topic.fewer_than), None)
+        if fewer is not None and self._allows(log, "topics with fewer replicas than asked for", "clients"):
+            said = (
+                f"replication factor {fewer.fewer_than} was asked for, and is {len(fewer.replicas[0])} here"
+            )
+            log.info(f"topic {fewer.name}: {said} (--single-node)")
+        for topic in planned:
+            if topic.error is not None and topic.error.code == INVALID_REPLICATION_FACTOR:
+                if self._allows(log, "topics refused for their replication factor", "clients"):
+                    log.warn(f"topic {topic.name} is not created: {topic.error.text}{HINT}")
+                return
 
     def create_partitions(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
         """Topics as in CreatePartitionsRequest. `done` is called, with a Grown each, when the new partitions can be

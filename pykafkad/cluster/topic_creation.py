@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from pykafkad import errors
+from pykafkad import config_single_node, errors
 from pykafkad.cluster import features, topic_names
 from pykafkad.cluster.image import TOPIC_RESOURCE, Image
 from pykafkad.cluster.metadata_records import config_record
@@ -45,7 +45,7 @@ class Names(Protocol):
 class Planned:
     """What one topic of a request comes to: an error, or records."""
 
-    __slots__ = ("clears_elr", "configs", "error", "name", "records", "replicas", "topic_id")
+    __slots__ = ("clears_elr", "configs", "error", "fewer_than", "name", "records", "replicas", "topic_id")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -54,6 +54,7 @@ class Planned:
         self.configs: dict[str, str] = {}
         self.clears_elr = False  # min.insync.replicas counts anew
         self.replicas: list[list[int]] = []  # of each partition
+        self.fewer_than = 0  # the replication factor that was asked for, where --single-node made it less
         self.records: list[Record] = []
 
 
@@ -103,7 +104,7 @@ class Planner:
         try:
             self._check_name(topic.name)
             planned.configs = yield from self._checked_configs(topic)
-            planned.replicas = yield from self._replicas(topic)
+            planned.replicas = yield from self._replicas(topic, planned)
             planned.clears_elr = "min.insync.replicas" in planned.configs and self._image.elr_enabled
         except KafkaError as error:
             planned.error = error.alone()
@@ -129,11 +130,12 @@ class Planner:
         problem = why_refused(self._config, wanted)
         if problem is not None:
             raise KafkaError(errors.INVALID_CONFIG, problem)
-        return {name: value for name, value in wanted.items() if value is not None}
+        given = {name: value for name, value in wanted.items() if value is not None}
+        return config_single_node.lowered(given) if self._config.single_node else given
 
     # -- where the replicas go
 
-    def _replicas(self, topic: Any) -> Work:
+    def _replicas(self, topic: Any, planned: Planned) -> Work:
         """The replicas of each partition, or KafkaError."""
         if topic.assignments:
             return (yield from self._assigned(topic))
@@ -157,6 +159,8 @@ class Planner:
                 f"Unable to replicate the partition {factor} time(s): All brokers are currently fenced, or "
                 "have all their log directories cordoned.",
             )
+        if factor > len(brokers) and self._config.single_node:
+            planned.fewer_than, factor = factor, len(brokers)
         if factor > len(brokers):
             raise KafkaError(
                 errors.INVALID_REPLICATION_FACTOR,

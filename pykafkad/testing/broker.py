@@ -43,6 +43,7 @@ class Broker(Operations):
     `config` are broker configs (server.properties keys). `data` is a directory to keep; without it the data is in a
     temporary one, which survives kill() and restart() but not close(). KAFKA_ variables of the environment do not reach
     the broker, so that a test means the same everywhere. Without a port it takes a free one and keeps it over restarts.
+    `single_node`: replication factors above 1 count as 1, as with `pykafkad start --single-node`; else they are refused.
     """
 
     def __init__(
@@ -54,6 +55,7 @@ class Broker(Operations):
         port: int = 0,
         data: str | os.PathLike[str] | None = None,
         log_level: str = "info",
+        single_node: bool = True,
         start: bool = True,
     ) -> None:
         self.host = host
@@ -61,6 +63,7 @@ class Broker(Operations):
         self.config = {key: _text(value) for key, value in (config or {}).items()}
         self.topics = counted(topics)
         self.log_level = log_level
+        self.single_node = single_node
         self._directory = tempfile.mkdtemp(prefix="pykafkad-test-")
         self.data = os.fspath(data) if data is not None else os.path.join(self._directory, "data")
         self.log_path = os.path.join(self._directory, "broker.log")
@@ -153,6 +156,8 @@ class Broker(Operations):
         if "log.dirs" not in self.config:
             command += ["--data", self.data]
         command += ["--log-level", self.log_level, "--until-eof", "--remove-at-eof", self._directory]
+        if self.single_node:
+            command.append("--single-node")
         for key, value in self.config.items():
             command += ["--override", f"{key}={value}"]
         return command
