@@ -29,6 +29,7 @@ EXIT_INTERRUPTED = 130
 USAGE = """\
 usage: pykafkad start [server.properties] [options]
        pykafkad open DIR... --read-only [options]
+       pykafkad run [options] -- COMMAND
        pykafkad TOOL [options]
        pykafkad help | --version
 
@@ -200,6 +201,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from pykafkad import opening
 
         return opening.main(rest)
+    if command == "run":
+        from pykafkad import running
+
+        return running.main(rest)
     if command != "start":
         from pykafkad import tools
 
