@@ -121,11 +121,11 @@ def fetches(broker: Broker, topics: set[str]) -> Iterator[Row | None]:
             parked[address] = who
             yield from followed_rows(broker, topics, who, fetch.followed)
     for session in broker.fetch_sessions:
-        client_id, address = session.client
+        client_id, address, committed_only = session.client
         if address not in parked:
             idle_ms = max(0, broker.clock.monotonic_ms() - session.last_used_ms)
             who = {"client_id": cut(client_id), "address": address, "connected": address in connected}
-            who |= {"idle_ms": idle_ms, "committed_only": None}
+            who |= {"idle_ms": idle_ms, "committed_only": committed_only}
             yield from followed_rows(broker, topics, who, list(session.partitions.values()))
 
 

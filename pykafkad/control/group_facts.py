@@ -95,7 +95,7 @@ def by_name(broker: Broker, epochs: Any) -> dict[str, list[int]]:
 
 def bounded(assigned: Any) -> dict[str, list[int]]:
     left, told = PARTITIONS_MAX, {}
-    for topic in islice(sorted(assigned), TOPICS_MAX):
+    for topic in islice(sorted(each for each in assigned if assigned[each]), TOPICS_MAX):
         told[topic] = sorted(assigned[topic])[:left]
         left -= len(told[topic])
     return told
@@ -130,9 +130,13 @@ def classic_behind(group: Any, member: Any) -> str | None:
 
 
 def consumer_behind(group: Any, member: Any) -> str | None:
+    """Who waits for partitions that others have not given up is not late."""
+    from pykafkad.pure.groups.consumer_member import UNRELEASED
+
     if member.revoking:
         return "revoke"
-    return None if member.is_reconciled_to(group.target_epoch) else "reconcile"
+    is_late = member.state != UNRELEASED and not member.is_reconciled_to(group.target_epoch)
+    return "reconcile" if is_late else None
 
 
 def waiting_members(group: Any) -> Iterator[Row]:

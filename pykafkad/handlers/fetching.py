@@ -287,7 +287,8 @@ class Fetch:
             )
             if session is not None:
                 host, port = self.context.connection.peer
-                session.client = self.context.client_id, f"{host}:{port}"
+                committed_only = self.request.isolation_level == READ_COMMITTED
+                session.client = self.context.client_id, f"{host}:{port}", committed_only
         return FetchResponse(session_id=session.id if session is not None else 0), session
 
     def tell(self, response: Any, session: Session | None, answers: list[Answer]) -> None:

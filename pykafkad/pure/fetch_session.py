@@ -100,7 +100,8 @@ class Session:
         self.privileged = privileged
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = self.last_used_ms = now_ms
-        self.client: tuple[str, str] = ("", "")  # its id and its address, for those who want to know
+        # Its id, its address, and whether it reads committed records only: for those who want to know.
+        self.client: tuple[str, str, bool] = ("", "", False)
 
     def follow(self, each: Followed) -> None:
         known = self.partitions.setdefault(each.key, each)
