@@ -110,16 +110,17 @@ def _found(options: Options) -> list[tuple[Partition, int | errors.KafkaError]]:
     cluster = admin.connect(options, client_id="GetOffsetShell")
     try:
         partitions = _partitions(cluster, allows, options.has("exclude-internal-topics"))
-        if not partitions:
-            raise Terse("Could not match any topic-partitions with the specified filters")
-        found = admin.list_offsets(cluster, dict.fromkeys(partitions, time))
+        found = admin.list_offsets(cluster, dict.fromkeys(partitions, time)) if partitions else {}
     finally:
         cluster.close()
     return [(key, found[key]) for key in sorted(partitions, key=lambda key: f"{key[0]}-{key[1]}")]
 
 
 def show(options: Options) -> int:
-    for (topic, index), offset in _found(options):
+    found = _found(options)
+    if not found:
+        raise Terse("Could not match any topic-partitions with the specified filters")
+    for (topic, index), offset in found:
         if isinstance(offset, errors.KafkaError):
             output.error(
                 f"Skip getting offsets for topic-partition {topic}-{index} due to error: "

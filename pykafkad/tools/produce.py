@@ -16,7 +16,6 @@ from pykafkad.tools.line_reader import LineReader, Lines, read_chunk
 from pykafkad.tools.options import (
     INTEGER,
     LONG,
-    Exit,
     Option,
     OptionError,
     Options,
@@ -272,6 +271,7 @@ class _Run:
         self._prompts = sys.stdin.isatty() and sys.stdout.isatty()
         self._ledger = Ledger(self._topic)
         self._number = 0  # of the line
+        self._ended = False  # the input is read to its end, or was interrupted
 
     def run(self) -> int:
         if self._producer.transaction is not None:
@@ -282,8 +282,9 @@ class _Run:
         except (errors.KafkaError, OSError, Unreachable) as problem:
             output.error(failures.described(problem))
             code = 1
-        finally:
-            code = self._ledger.tell() or code
+        code = self._ledger.tell() or code
+        if not self._ended:
+            output.error(f"ERROR nothing after line {self._number} was read")
         return code
 
     def _copied(self) -> int:
@@ -296,6 +297,7 @@ class _Run:
             code = 1
         except KeyboardInterrupt:
             code = INTERRUPTED
+            self._ended = True
         self._producer.close()
         return code
 
@@ -307,10 +309,18 @@ class _Run:
             self._wait_for_input(descriptor)
             data = read_chunk(descriptor)
             for line in lines.feed(data):
+                self._number += 1
                 self._send(*self._reader.read(line))
+                if self._is_sync and not self._stored():
+                    return
                 self._prompt()
             if not data:
+                self._ended = True
                 return
+
+    def _stored(self) -> bool:
+        self._producer.flush()
+        return not self._ledger.has_failed
 
     def _prompt(self) -> None:
         if self._prompts:
@@ -327,13 +337,8 @@ class _Run:
             self._producer.poll()
 
     def _send(self, key: bytes | None, content: bytes | None, headers: Headers) -> None:
-        self._number += 1
         done = self._ledger.watch(self._number, key, content)
         self._producer.send(self._topic, key, content, headers, timestamp_ms=times.now_ms(), done=done)
-        if self._is_sync:
-            self._producer.flush()
-            if self._ledger.has_failed:
-                raise Exit(1)
 
 
 def _complain(topic: str, number: int, key: bytes | None, content: bytes | None, problem: Exception) -> None:

@@ -234,7 +234,7 @@ class Producer:
                 return
             self._begin_anew()
         if self.settings.is_idempotent and self._producer_id < 0:
-            self._initialize()
+            self._initialize(min(batch.deadline for batch in self._ready) - time.monotonic())
         while not self._failed and (found := self._by_leader()):
             for leader, batches in found.items():
                 if leader < 0:
@@ -405,7 +405,7 @@ class Producer:
         for batch in self._ready:
             batch.sequence = -1
 
-    def _initialize(self) -> None:
+    def _initialize(self, limit_s: float = float("inf")) -> None:
         """Get a producer id: from any broker, or from the coordinator of the transactional id."""
         transactional_id = self.settings.transactional_id
 
@@ -422,7 +422,7 @@ class Producer:
             check(response.error_code)
             return response
 
-        timeout_ms = int(self.settings.max_block_s * 1000)
+        timeout_ms = int(max(0.0, min(self.settings.max_block_s, limit_s)) * 1000)
         response = self._cluster.attempt("initProducerId", call, timeout_ms=timeout_ms)
         self._producer_id, self._epoch = response.producer_id, response.producer_epoch
         if self.transaction is not None:

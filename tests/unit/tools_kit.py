@@ -162,7 +162,10 @@ class FakeBroker:
 
     def InitProducerId(self, request: Any) -> Any:
         self._producer_ids += 1
-        return messages.InitProducerIdResponse(producer_id=self._producer_ids, producer_epoch=0)
+        code = self.fault("InitProducerId")
+        return messages.InitProducerIdResponse(
+            error_code=code, producer_id=self._producer_ids, producer_epoch=0
+        )
 
     def Produce(self, request: Any) -> Any:
         topics = []
