@@ -31,6 +31,7 @@ usage: pykafkad start [server.properties] [options]
        pykafkad open DIR... --read-only [options]
        pykafkad run [options] -- COMMAND
        pykafkad TOOL [options]
+       pykafkad completion bash|zsh|fish
        pykafkad help | --version
 
 Serves Kafka's protocol. Without arguments: on 127.0.0.1:9092, with its data in a directory of yours.
@@ -205,14 +206,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from pykafkad import running
 
         return running.main(rest)
+    if command == "completion":
+        from pykafkad import completion
+
+        return completion.main(rest)
     if command != "start":
         from pykafkad import tools
 
         if command in tools.TOOLS:
             return tools.main(command, rest)
-        usage = USAGE + tools_usage()
-        sys.stderr.write(f"pykafkad: unknown command {command}\n{usage}" if command else usage)
-        return EXIT_USAGE
+        if not command:
+            sys.stderr.write(USAGE + tools_usage())
+            return EXIT_USAGE
+        return _fail(unknown(command), EXIT_USAGE)
     try:
         options = parse_start(rest)
     except UsageError as problem:
@@ -226,6 +232,14 @@ def tools_usage() -> str:
 
     lines = "".join(f"  {name:<13} {about}\n" for name, (_, about) in TOOLS.items())
     return f"\nThe tools take the options of Kafka's; `pykafkad TOOL --help` explains them.\n\n{lines}"
+
+
+def unknown(command: str) -> str:
+    """What to say of a command that is none, with the name that is nearest."""
+    from pykafkad.completion import names
+    from pykafkad.tools.options import nearest
+
+    return f"unknown command {command}{nearest(command, names())}; see pykafkad help"
 
 
 def start(options: Options) -> int:

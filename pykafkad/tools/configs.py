@@ -59,7 +59,7 @@ OPTIONS: tuple[Option, ...] = (
     flag("alter", "Change configs."),
     flag("describe", "Show configs that were set."),
     flag("all", "With --describe: all configs, the defaults too."),
-    value("entity-type", "", "What the configs are of: " + "/".join(ENTITY_TYPES)),
+    value("entity-type", "", "What the configs are of: " + "/".join(ENTITY_TYPES), choices=ENTITY_TYPES),
     value("entity-name", "", "Which topic, client id, user, broker id, address, subscription or group."),
     flag("entity-default", "The default of clients, users, brokers or ips."),
     value(

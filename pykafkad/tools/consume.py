@@ -53,7 +53,11 @@ OPTIONS: tuple[Option, ...] = (
         kind=INTEGER,
     ),
     value(
-        "offset", "consume offset", "Where to start there: a number, earliest or latest.", default="latest"
+        "offset",
+        "consume offset",
+        "Where to start there: a number, earliest or latest.",
+        default="latest",
+        choices=("earliest", "latest"),
     ),
     value("consumer-property", "consumer_prop", "(DEPRECATED) Like --command-property."),
     value("command-property", "consumer_prop", "A config of the consumer, key=value; may be given again."),
@@ -64,6 +68,7 @@ OPTIONS: tuple[Option, ...] = (
         "class",
         "How records are shown: one of " + ", ".join(formatters.FORMATTERS) + ".",
         default=formatters.DEFAULT,
+        choices=tuple(formatters.FORMATTERS),
     ),
     value("property", "prop", "(DEPRECATED) Like --formatter-property."),
     value("formatter-property", "prop", FORMATTER_HELP),
@@ -81,6 +86,7 @@ OPTIONS: tuple[Option, ...] = (
         "",
         "read_committed: without what transactions have not committed; read_uncommitted: everything.",
         default="read_uncommitted",
+        choices=("read_uncommitted", "read_committed"),
     ),
     value("group", "consumer group id", "The group to be a member of."),
     flag("json", "Each record as a JSON object on a line of its own, instead of a formatter."),

@@ -99,7 +99,12 @@ OPTIONS: tuple[Option, ...] = (
         "With --list: groups of all types, with type and protocol (kafka-groups).",
         available_with=("list",),
     ),
-    value("group-type", "type", "With --list: groups of this type (classic, consumer, share, streams)."),
+    value(
+        "group-type",
+        "type",
+        "With --list: groups of this type (classic, consumer, share, streams).",
+        choices=tuple(TYPES),
+    ),
     value("protocol", "protocol", "With --list: groups of this protocol."),
     flag("consumer", "With --list: groups of any kind of consumers.", available_with=("list",)),
     flag("share", "With --list: share groups.", available_with=("list",)),

@@ -51,7 +51,13 @@ OPTIONS: tuple[Option, ...] = (
         "Instead of the two: a list of TOPIC, TOPIC:3, TOPIC:0-3 (without 3), TOPIC:5- or TOPIC:-3, where "
         "TOPIC is a regular expression or left out.",
     ),
-    value("time", f"<timestamp> / {TIMES_SHOWN}", "Which offset of the log.", default="latest"),
+    value(
+        "time",
+        f"<timestamp> / {TIMES_SHOWN}",
+        "Which offset of the log.",
+        default="latest",
+        choices=tuple(TIMES),
+    ),
     flag("exclude-internal-topics", "Without the internal topics."),
     json_flag(),
 )

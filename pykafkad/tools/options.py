@@ -23,6 +23,7 @@ NONE, OPTIONAL, REQUIRED, MANY = range(
 )  # whether an option takes an argument; many: all up to the next option
 STRING, INTEGER, LONG, DOUBLE = "String", "Integer", "Long", "Double"
 RANGES = {INTEGER: 1 << 31, LONG: 1 << 63}
+NEAR = 0.7  # how alike a name must be to be asked for
 WIDTH, GAP = 80, 2  # width of the explanation's two columns
 
 
@@ -47,11 +48,13 @@ class Exit(Exception):
 
 
 class Option:
-    """One option: its argument and its meaning. `shown` is how the argument is described."""
+    """One option: its argument and its meaning. `shown` is how the argument is described, `choices` what completion
+    offers for it."""
 
     __slots__ = (
         "argument",
         "available_with",
+        "choices",
         "default",
         "help",
         "kind",
@@ -73,6 +76,7 @@ class Option:
         available_with: tuple[str, ...] = (),
         separator: str | None = None,
         needed: bool = False,
+        choices: tuple[str, ...] = (),
     ) -> None:
         self.name = name
         self.help = help
@@ -83,6 +87,7 @@ class Option:
         self.available_with = available_with
         self.separator = separator
         self.needed = needed
+        self.choices = choices
 
 
 def flag(name: str, help: str, *, available_with: tuple[str, ...] = ()) -> Option:
@@ -98,6 +103,7 @@ def value(
     default: str | None = None,
     separator: str | None = None,
     needed: bool = False,
+    choices: tuple[str, ...] = (),
 ) -> Option:
     return Option(
         name,
@@ -108,6 +114,7 @@ def value(
         default=default,
         separator=separator,
         needed=needed,
+        choices=choices,
     )
 
 
@@ -119,6 +126,7 @@ def optional(
     kind: str = STRING,
     default: str | None = None,
     available_with: tuple[str, ...] = (),
+    choices: tuple[str, ...] = (),
 ) -> Option:
     return Option(
         name,
@@ -128,6 +136,7 @@ def optional(
         kind=kind,
         default=default,
         available_with=available_with,
+        choices=choices,
     )
 
 
@@ -331,7 +340,8 @@ def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
     """A question for who misspelt a name, if one of the known names is near."""
     from difflib import get_close_matches
 
-    found = get_close_matches(name, list(known), 1)
+    names = list(known)
+    found = [one for one in names if name and one.startswith(name)] or get_close_matches(name, names, 1, NEAR)
     return f"; did you mean {prefix}{found[0]}?" if found else ""
 
 

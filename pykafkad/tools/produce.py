@@ -28,6 +28,7 @@ from pykafkad.tools.options import (
     value,
 )
 from pykafkad.tools.producer import Producer
+from pykafkad.tools.producer_settings import CODECS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -72,7 +73,12 @@ OPTIONS: tuple[Option, ...] = (
     value("topic", "topic", "REQUIRED: where the records go."),
     bootstrap(),
     flag("sync", "Wait for each record's answer before the next line is read."),
-    optional("compression-codec", "compression-codec", "none, gzip, snappy, lz4 or zstd; without one gzip."),
+    optional(
+        "compression-codec",
+        "compression-codec",
+        "none, gzip, snappy, lz4 or zstd; without one gzip.",
+        choices=CODECS,
+    ),
     value("batch-size", "size", "Bytes of a batch (batch.size).", kind=INTEGER, default="16384"),
     value(
         "message-send-max-retries",
@@ -89,7 +95,13 @@ OPTIONS: tuple[Option, ...] = (
         kind=LONG,
         default="1000",
     ),
-    value("request-required-acks", "request required acks", "0, 1 or -1 (acks).", default="-1"),
+    value(
+        "request-required-acks",
+        "request required acks",
+        "0, 1 or -1 (acks).",
+        default="-1",
+        choices=("0", "1", "-1"),
+    ),
     value(
         "request-timeout-ms",
         "request timeout ms",
