@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define LARGE_BYTES (2 * 1024 * 1024) /* a huge page: what is worth asking for them */
 
@@ -14,7 +15,7 @@ int key_map_begin(key_map *map, int64_t memory_bytes) {
   memset(map, 0, sizeof *map);
   map->slots = memory_bytes / KEY_MAP_ENTRY_BYTES;
   map->latest_offset = -1;
-  return getrandom(map->secret, sizeof map->secret, 0) == sizeof map->secret ? 0 : errno;
+  return getentropy(map->secret, sizeof map->secret) == 0 ? 0 : errno;
 }
 
 void key_map_close(key_map *map) {
