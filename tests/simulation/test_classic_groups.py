@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from pykafkad import errors
-from pykafkad.pure.groups.classic_rebalance import COMPLETING, EMPTY, PREPARING, PREVIOUS, STABLE
+from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, PREVIOUS, STABLE
 from pykafkad.slices import finish
 from tests.group_kit import GROUP, Asked, Room
 

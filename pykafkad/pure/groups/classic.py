@@ -1,8 +1,8 @@
 """A group of the classic protocol: what JoinGroup, SyncGroup, Heartbeat and LeaveGroup do to it.
 
 Here is who may do what and when; the rules of JoinGroup are in classic_join, generations and timers in
-classic_rebalance, the bookkeeping of members in classic_roster. Invariants: an operation that raises KafkaError has
-changed nothing; every request is answered once, also if its member was removed or replaced or has sent another one
+classic_rebalance, what they change in classic_state and classic_roster. Invariants: an operation that raises KafkaError
+has changed nothing; every request is answered once, also if its member was removed or replaced or has sent another one
 meanwhile (Kafka leaves such requests without an answer). KIP-345 (batches of LeaveGroup), KIP-559 (SyncGroup names the
 protocol), KIP-800 (reasons).
 """
@@ -15,11 +15,11 @@ from typing import Any
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeGroupsResponse, HeartbeatResponse
-from pykafkad.pure.effects import Caller, Effects, Record, answered
+from pykafkad.pure.effects import Caller, Effects, Record, TimerKey, answered
+from pykafkad.pure.groups import classic_join, classic_rebalance
 from pykafkad.pure.groups.classic_answers import leave_answer, left, sync_answer
-from pykafkad.pure.groups.classic_join import Joining, client_reason
+from pykafkad.pure.groups.classic_join import check_member, client_reason, log_fenced
 from pykafkad.pure.groups.classic_member import Member
-from pykafkad.pure.groups.classic_rebalance import COMPLETING, EMPTY, PREPARING, STABLE
 from pykafkad.pure.groups.classic_records import (
     CONSUMER_PROTOCOL,
     NO_TIME,
@@ -28,6 +28,7 @@ from pykafkad.pure.groups.classic_records import (
     read_subscriptions,
     tombstone,
 )
+from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, STABLE, ClassicState
 from pykafkad.pure.java import place_of, table_for
 from pykafkad.pure.refusals import told_as
 
@@ -35,14 +36,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from pykafkad.messages import HeartbeatRequest, LeaveGroupRequest, SyncGroupRequest
+    from pykafkad.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
     from pykafkad.pure.groups.offset_requests import CheckPartition
     from pykafkad.pure.groups.registry import Groups
 
 DescribedGroup = DescribeGroupsResponse.DescribedGroup
 
 
-class ClassicGroup(Joining):
+class ClassicGroup(ClassicState):
     TYPE = "classic"
 
     __slots__ = ()
@@ -55,20 +56,25 @@ class ClassicGroup(Joining):
     def is_empty(self) -> bool:
         return self.state_name == EMPTY
 
+    # -- JoinGroup
+
+    def join(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Effects:
+        return classic_join.join(self, request, caller, now_ms)
+
     # -- SyncGroup
 
     def sync(self, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Effects:
         member = self._check_sync(request)
         effects = Effects()
         if self.state_name == STABLE:
-            self.synced(effects, member)
+            classic_rebalance.synced(self, effects, member)
             answer = sync_answer(member.assignment, self.protocol_type, self.protocol_name)
             effects.reply(caller, answer)
             return effects
         if member.sync_caller is not None:
-            self.answer_sync(effects, member, errors.REBALANCE_IN_PROGRESS)
+            classic_rebalance.answer_sync(self, effects, member, errors.REBALANCE_IN_PROGRESS)
         member.sync_caller = caller
-        self.synced(effects, member)
+        classic_rebalance.synced(self, effects, member)
         if self.roster.leader_id == member.member_id:
             self._assign(effects, request, now_ms)
         return effects
@@ -76,7 +82,7 @@ class ClassicGroup(Joining):
     def _check_sync(self, request: SyncGroupRequest) -> Member:
         if self.state_name == EMPTY:
             raise KafkaError(errors.UNKNOWN_MEMBER_ID)
-        member = self._check_member(request, "sync-group")
+        member = check_member(self, request, "sync-group")
         if request.generation_id != self.generation_id:
             raise KafkaError(errors.ILLEGAL_GENERATION)
         if differs(request.protocol_type, self.protocol_type) or differs(
@@ -107,7 +113,7 @@ class ClassicGroup(Joining):
             (each, each.sync_caller) for each in roster.members.values() if each.sync_caller is not None
         ]
         asked_twice = effects.replies[:]
-        self.give_assignments(effects, given)
+        classic_rebalance.give_assignments(self, effects, given)
         self.move_to(STABLE, now_ms)
 
         def on_refused(error_code: int) -> Effects:
@@ -116,12 +122,12 @@ class ClassicGroup(Joining):
             for member, sync_caller in waiting:
                 member.sync_caller = sync_caller
             told = told_as(error_code)
-            self.give_assignments(undone, {}, told)
+            classic_rebalance.give_assignments(self, undone, {}, told)
             reason = (
                 f"Error {errors.NAMES.get(told)} when storing group assignment during SyncGroup (member:"
                 f" {roster.leader_id})."
             )
-            self.prepare(undone, reason, now_ms)
+            classic_rebalance.prepare(self, undone, reason, now_ms)
             return undone
 
         effects.on_refused = on_refused
@@ -129,13 +135,13 @@ class ClassicGroup(Joining):
     # -- Heartbeat
 
     def heartbeat(self, request: HeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
-        member = self._check_member(request, "heartbeat")
+        member = check_member(self, request, "heartbeat")
         if request.generation_id != self.generation_id:
             raise KafkaError(errors.ILLEGAL_GENERATION)
         is_moving = self.state_name == PREPARING
         code = errors.REBALANCE_IN_PROGRESS if is_moving else errors.NONE
         effects = answered(caller, HeartbeatResponse(error_code=code))
-        self.restart_session(effects, member)
+        classic_rebalance.restart_session(self, effects, member)
         return effects
 
     # -- LeaveGroup
@@ -149,7 +155,7 @@ class ClassicGroup(Joining):
         effects.reply(caller, leave_answer(caller.version, answers))
         if gone and self.state_name != EMPTY:
             reason = f"explicit `LeaveGroup` request for ({', '.join(gone)}) members."
-            self.rebalance(effects, reason, now_ms)
+            classic_rebalance.rebalance(self, effects, reason, now_ms)
         return effects
 
     def _leave_one(self, effects: Effects, leaving: Any) -> Any:
@@ -164,10 +170,10 @@ class ClassicGroup(Joining):
             try:
                 roster.check_member(member_id, instance_id)
             except KafkaError as error:
-                self._log_fenced(error, leaving, "leave-group")
+                log_fenced(self, error, leaving, "leave-group")
                 return left(leaving, error.code)
         who = "Pending member" if member_id in roster.pending else "Member"
-        self.remove(effects, member_id)
+        classic_rebalance.remove(self, effects, member_id)
         self.settings.log(
             f"[Group {self.group_id}] {who} {member_id} has left group through explicit `LeaveGroup` request;"
             f" {client_reason(leaving)}"
@@ -237,7 +243,7 @@ class ClassicGroup(Joining):
         if member is None or self.state_name not in (STABLE, PREPARING):
             return None
         effects = Effects()
-        self.restart_session(effects, member)
+        classic_rebalance.restart_session(self, effects, member)
         return effects
 
     def is_subscribed_to(self, topic: str) -> bool:
@@ -261,6 +267,9 @@ class ClassicGroup(Joining):
     def tombstones(self) -> list[Record]:
         return [tombstone(self.group_id)]
 
+    def on_timer(self, key: TimerKey, now_ms: int) -> Effects:
+        return classic_rebalance.on_timer(self, key, now_ms)
+
     # -- coordinator loaded and unloaded
 
     def on_loaded(self, now_ms: int) -> Effects:
@@ -268,13 +277,13 @@ class ClassicGroup(Joining):
         effects = Effects()
         members = self.roster.members
         for member in members.values():
-            self.restart_session(effects, member)
+            classic_rebalance.restart_session(self, effects, member)
         if len(members) > self.settings.max_size:
             reason = (
                 f"Freshly-loaded group {self.group_id} (size {len(members)}) is over capacity"
                 f" {self.settings.max_size}. Rebalancing in order to give a chance for consumers to commit offsets"
             )
-            self.prepare(effects, reason, now_ms)
+            classic_rebalance.prepare(self, effects, reason, now_ms)
         return effects
 
     def on_unloaded(self) -> Effects:
@@ -284,9 +293,9 @@ class ClassicGroup(Joining):
         """The group is no longer used: all requests that wait are refused."""
         effects = Effects()
         for member in self.roster.members.values():
-            self.refuse_join(effects, member, told_as(error_code), member.member_id)
+            classic_rebalance.refuse_join(self, effects, member, told_as(error_code), member.member_id)
             if member.sync_caller is not None:
-                self.answer_sync(effects, member, told_as(error_code))
+                classic_rebalance.answer_sync(self, effects, member, told_as(error_code))
         return effects
 
 

@@ -23,19 +23,21 @@ from pykafkad.pure.effects import Caller, Effects
 from pykafkad.pure.groups.classic_answers import NOBODY, join_answer, join_refusal, sync_answer
 from pykafkad.pure.groups.classic_member import Member, Protocols, names_of, protocols_of
 from pykafkad.pure.groups.classic_rebalance import (
-    COMPLETING,
-    EMPTY,
     NEW_MEMBER_JOIN_TIMEOUT_MS,
-    PREPARING,
     SESSION,
-    STABLE,
-    Generations,
+    joined,
+    rebalance,
+    refuse_join,
+    remove,
+    restart_session,
 )
 from pykafkad.pure.groups.classic_records import metadata_record
+from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, STABLE
 from pykafkad.pure.refusals import told_as
 
 if TYPE_CHECKING:
     from pykafkad.messages import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
+    from pykafkad.pure.groups.classic_state import ClassicState
 
     Asked = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest
 
@@ -48,271 +50,302 @@ LONGEST_TEXT = 32_767  # bytes in a message
 SHORT_TEXT = LONGEST_TEXT // 4  # characters that fit in any encoding
 
 
-class Joining(Generations):
-    __slots__ = ()
-
-    def join(self, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Effects:
-        effects = Effects()
-        member_id = request.member_id
-        if not self._has_room_for(member_id):
-            self.remove(effects, member_id)
-            effects.reply(caller, join_refusal(caller.version, errors.GROUP_MAX_SIZE_REACHED))
-            return effects
-        protocols = protocols_of(request)
-        check_texts(
-            request.group_id, member_id, request.group_instance_id, caller.client_id, request.protocol_type
-        )
-        names = names_of(protocols)
-        if max(map(len, names), default=0) > SHORT_TEXT:
-            check_texts(*names)
-        if not self._goes_with(request.protocol_type, protocols):
-            error = errors.INCONSISTENT_GROUP_PROTOCOL
-            effects.reply(caller, join_refusal(caller.version, error, member_id))
-        elif not member_id:
-            self._join_unknown(effects, request, protocols, caller, now_ms)
-        elif member_id in self.roster.pending:
-            self._join_pending(effects, request, protocols, caller, now_ms)
-        else:
-            self._rejoin(effects, request, protocols, caller, now_ms)
+def join(group: ClassicState, request: JoinGroupRequest, caller: Caller, now_ms: int) -> Effects:
+    effects = Effects()
+    member_id = request.member_id
+    if not has_room_for(group, member_id):
+        remove(group, effects, member_id)
+        effects.reply(caller, join_refusal(caller.version, errors.GROUP_MAX_SIZE_REACHED))
         return effects
+    protocols = protocols_of(request)
+    check_texts(
+        request.group_id, member_id, request.group_instance_id, caller.client_id, request.protocol_type
+    )
+    names = names_of(protocols)
+    if max(map(len, names), default=0) > SHORT_TEXT:
+        check_texts(*names)
+    if not goes_with(group, request.protocol_type, protocols):
+        error = errors.INCONSISTENT_GROUP_PROTOCOL
+        effects.reply(caller, join_refusal(caller.version, error, member_id))
+    elif not member_id:
+        join_unknown(group, effects, request, protocols, caller, now_ms)
+    elif member_id in group.roster.pending:
+        join_pending(group, effects, request, protocols, caller, now_ms)
+    else:
+        rejoin(group, effects, request, protocols, caller, now_ms)
+    return effects
 
-    def _has_room_for(self, member_id: str) -> bool:
-        """During a rebalance the first members to join again have room, whoever else was in the group before."""
-        roster, limit = self.roster, self.settings.max_size
-        member = roster.members.get(member_id)
-        if self.state_name == EMPTY:
-            return True
-        if self.state_name == PREPARING:
-            return (member is not None and member.join_caller is not None) or roster.joining < limit
-        return member is not None or len(roster.members) < limit
 
-    def _goes_with(self, protocol_type: str, protocols: Protocols) -> bool:
-        if self.state_name == EMPTY:
-            return bool(protocol_type and protocols)
-        return protocol_type == self.protocol_type and self.roster.knows_any(protocols)
+def has_room_for(group: ClassicState, member_id: str) -> bool:
+    """During a rebalance the first members to join again have room, whoever else was in the group before."""
+    roster, limit = group.roster, group.settings.max_size
+    member = roster.members.get(member_id)
+    if group.state_name == EMPTY:
+        return True
+    if group.state_name == PREPARING:
+        return (member is not None and member.join_caller is not None) or roster.joining < limit
+    return member is not None or len(roster.members) < limit
 
-    def _join_unknown(
-        self, effects: Effects, request: JoinGroupRequest, protocols: Protocols, caller: Caller, now_ms: int
-    ) -> None:
-        """A request without a member id: the member gets one, and may have to send the request again with it."""
-        instance_id = request.group_instance_id
-        stem = (caller.client_id or "") if instance_id is None else instance_id
-        member_id = f"{stem}-{self.settings.new_id()}"
-        check_texts(member_id)
-        if instance_id is not None and instance_id in self.roster.instances:
-            self._replace_static(effects, request, protocols, member_id, caller, now_ms)
-        elif instance_id is None and caller.version >= MEMBER_ID_REQUIRED_SINCE:
-            self.settings.log(
-                f"Dynamic member with unknown member id joins group {self.group_id} in {self.state_name} state."
-                f" Created a new member id {member_id} and requesting the member to rejoin with this id."
-            )
-            self.roster.pending[member_id] = None
-            effects.after(request.session_timeout_ms, self.group_id, SESSION, member_id)
-            effects.reply(caller, join_refusal(caller.version, errors.MEMBER_ID_REQUIRED, member_id))
-        else:
-            self.settings.log(
-                f"{'Dynamic' if instance_id is None else 'Static'} member with unknown member id joins group"
-                f" {self.group_id} in {self.state_name} state. Created a new member id {member_id} and added"
-                " the member to the group."
-            )
-            self._add_member(effects, request, protocols, member_id, caller, now_ms)
 
-    def _join_pending(
-        self, effects: Effects, request: JoinGroupRequest, protocols: Protocols, caller: Caller, now_ms: int
-    ) -> None:
-        if request.group_instance_id is not None:  # static members are never asked to send the request again
-            effects.reply(caller, join_refusal(caller.version, errors.UNKNOWN_SERVER_ERROR))
-            return
-        self.settings.log(
-            f"Pending dynamic member with id {request.member_id} joins group {self.group_id} in"
-            f" {self.state_name} state. Adding to the group now."
+def goes_with(group: ClassicState, protocol_type: str, protocols: Protocols) -> bool:
+    if group.state_name == EMPTY:
+        return bool(protocol_type and protocols)
+    return protocol_type == group.protocol_type and group.roster.knows_any(protocols)
+
+
+def join_unknown(
+    group: ClassicState,
+    effects: Effects,
+    request: JoinGroupRequest,
+    protocols: Protocols,
+    caller: Caller,
+    now_ms: int,
+) -> None:
+    """A request without a member id: the member gets one, and may have to send the request again with it."""
+    instance_id = request.group_instance_id
+    stem = (caller.client_id or "") if instance_id is None else instance_id
+    member_id = f"{stem}-{group.settings.new_id()}"
+    check_texts(member_id)
+    if instance_id is not None and instance_id in group.roster.instances:
+        replace_static(group, effects, request, protocols, member_id, caller, now_ms)
+    elif instance_id is None and caller.version >= MEMBER_ID_REQUIRED_SINCE:
+        group.settings.log(
+            f"Dynamic member with unknown member id joins group {group.group_id} in {group.state_name} state."
+            f" Created a new member id {member_id} and requesting the member to rejoin with this id."
         )
-        self._add_member(effects, request, protocols, request.member_id, caller, now_ms)
-
-    def _add_member(
-        self,
-        effects: Effects,
-        request: JoinGroupRequest,
-        protocols: Protocols,
-        member_id: str,
-        caller: Caller,
-        now_ms: int,
-    ) -> None:
-        member = Member(
-            member_id,
-            request.group_instance_id,
-            caller.client_id or "",
-            caller.client_host,
-            rebalance_timeout_of(request, caller),
-            request.session_timeout_ms,
-            protocols,
+        group.roster.pending[member_id] = None
+        effects.after(request.session_timeout_ms, group.group_id, SESSION, member_id)
+        effects.reply(caller, join_refusal(caller.version, errors.MEMBER_ID_REQUIRED, member_id))
+    else:
+        group.settings.log(
+            f"{'Dynamic' if instance_id is None else 'Static'} member with unknown member id joins group"
+            f" {group.group_id} in {group.state_name} state. Created a new member id {member_id} and added"
+            " the member to the group."
         )
-        member.is_new = True
-        if not self.roster.members:
-            self.roster.protocol_type = request.protocol_type
-        self.roster.add(member, caller)
-        self.new_member_added = True
-        effects.after(NEW_MEMBER_JOIN_TIMEOUT_MS, self.group_id, SESSION, member_id)
-        instance = "null" if request.group_instance_id is None else request.group_instance_id
-        reason = f"Adding new member {member_id} with group instance id {instance}; {client_reason(request)}"
-        self.rebalance(effects, reason, now_ms)
+        add_member(group, effects, request, protocols, member_id, caller, now_ms)
 
-    def _rejoin(
-        self, effects: Effects, request: JoinGroupRequest, protocols: Protocols, caller: Caller, now_ms: int
-    ) -> None:
-        """A member of the group joins again, with changed protocols or because it missed an answer."""
-        member_id = request.member_id
-        try:
-            member = self.roster.check_member(member_id, request.group_instance_id)
-        except KafkaError as error:
-            self._log_fenced(error, request, "join-group")
-            effects.reply(caller, join_refusal(caller.version, error.code, member_id))
-            return
-        why = client_reason(request)
-        if self.state_name == PREPARING:
-            reason = f"Member {member_id} is joining group during {PREPARING}; {why}"
-        elif self.state_name == STABLE and self.roster.leader_id == member_id:
-            # By this the leader shows that something outside of the group has changed, for example a topic.
-            reason = f"Leader {member_id} re-joining group during {STABLE}; {why}"
-        elif member.protocols != protocols:
-            reason = f"Updating metadata for member {member_id} during {self.state_name}; {why}"
-        elif self.state_name == COMPLETING:
-            effects.reply(caller, self.joined(caller, member))
-            return
-        else:
-            effects.reply(caller, self._joined_without_members(caller, member))
-            return
-        self.refuse_join(effects, member, errors.REBALANCE_IN_PROGRESS, member_id)
-        self._update(member, request, protocols, caller)
-        self.roster.wait_for_join(member, caller)
-        self.rebalance(effects, reason, now_ms)
 
-    def _update(
-        self, member: Member, request: JoinGroupRequest, protocols: Protocols, caller: Caller
-    ) -> None:
-        timeout_ms = rebalance_timeout_of(request, caller)
-        self.roster.update(member, protocols, timeout_ms, request.session_timeout_ms)
+def join_pending(
+    group: ClassicState,
+    effects: Effects,
+    request: JoinGroupRequest,
+    protocols: Protocols,
+    caller: Caller,
+    now_ms: int,
+) -> None:
+    if request.group_instance_id is not None:  # static members are never asked to send the request again
+        effects.reply(caller, join_refusal(caller.version, errors.UNKNOWN_SERVER_ERROR))
+        return
+    group.settings.log(
+        f"Pending dynamic member with id {request.member_id} joins group {group.group_id} in"
+        f" {group.state_name} state. Adding to the group now."
+    )
+    add_member(group, effects, request, protocols, request.member_id, caller, now_ms)
 
-    def _joined_without_members(self, caller: Caller, member: Member, leader_id: str | None = None) -> Any:
-        return join_answer(
-            caller,
-            member.member_id,
-            self.generation_id,
-            self.protocol_type,
-            self.protocol_name,
-            self.roster.leader_id if leader_id is None else leader_id,
+
+def add_member(
+    group: ClassicState,
+    effects: Effects,
+    request: JoinGroupRequest,
+    protocols: Protocols,
+    member_id: str,
+    caller: Caller,
+    now_ms: int,
+) -> None:
+    member = Member(
+        member_id,
+        request.group_instance_id,
+        caller.client_id or "",
+        caller.client_host,
+        rebalance_timeout_of(request, caller),
+        request.session_timeout_ms,
+        protocols,
+    )
+    member.is_new = True
+    if not group.roster.members:
+        group.roster.protocol_type = request.protocol_type
+    group.roster.add(member, caller)
+    group.new_member_added = True
+    effects.after(NEW_MEMBER_JOIN_TIMEOUT_MS, group.group_id, SESSION, member_id)
+    instance = "null" if request.group_instance_id is None else request.group_instance_id
+    reason = f"Adding new member {member_id} with group instance id {instance}; {client_reason(request)}"
+    rebalance(group, effects, reason, now_ms)
+
+
+def rejoin(
+    group: ClassicState,
+    effects: Effects,
+    request: JoinGroupRequest,
+    protocols: Protocols,
+    caller: Caller,
+    now_ms: int,
+) -> None:
+    """A member of the group joins again, with changed protocols or because it missed an answer."""
+    member_id = request.member_id
+    try:
+        member = group.roster.check_member(member_id, request.group_instance_id)
+    except KafkaError as error:
+        log_fenced(group, error, request, "join-group")
+        effects.reply(caller, join_refusal(caller.version, error.code, member_id))
+        return
+    why = client_reason(request)
+    if group.state_name == PREPARING:
+        reason = f"Member {member_id} is joining group during {PREPARING}; {why}"
+    elif group.state_name == STABLE and group.roster.leader_id == member_id:
+        # By this the leader shows that something outside of the group has changed, for example a topic.
+        reason = f"Leader {member_id} re-joining group during {STABLE}; {why}"
+    elif member.protocols != protocols:
+        reason = f"Updating metadata for member {member_id} during {group.state_name}; {why}"
+    elif group.state_name == COMPLETING:
+        effects.reply(caller, joined(group, caller, member))
+        return
+    else:
+        effects.reply(caller, joined_without_members(group, caller, member))
+        return
+    refuse_join(group, effects, member, errors.REBALANCE_IN_PROGRESS, member_id)
+    update(group, member, request, protocols, caller)
+    group.roster.wait_for_join(member, caller)
+    rebalance(group, effects, reason, now_ms)
+
+
+def update(
+    group: ClassicState, member: Member, request: JoinGroupRequest, protocols: Protocols, caller: Caller
+) -> None:
+    timeout_ms = rebalance_timeout_of(request, caller)
+    group.roster.update(member, protocols, timeout_ms, request.session_timeout_ms)
+
+
+def joined_without_members(
+    group: ClassicState, caller: Caller, member: Member, leader_id: str | None = None
+) -> Any:
+    return join_answer(
+        caller,
+        member.member_id,
+        group.generation_id,
+        group.protocol_type,
+        group.protocol_name,
+        group.roster.leader_id if leader_id is None else leader_id,
+    )
+
+
+# -- a static member joins again without its member id
+
+
+def replace_static(
+    group: ClassicState,
+    effects: Effects,
+    request: JoinGroupRequest,
+    protocols: Protocols,
+    member_id: str,
+    caller: Caller,
+    now_ms: int,
+) -> None:
+    roster, instance_id = group.roster, request.group_instance_id
+    assert instance_id is not None
+    member = roster.members[roster.instances[instance_id]]
+    old_id, old_leader = member.member_id, roster.leader_id
+    group.settings.log(
+        f"Static member with groupInstanceId={request.group_instance_id} and unknown member id joins group"
+        f" {group.group_id} in {group.state_name} state. Replacing previously mapped member {old_id} with this"
+        " groupInstanceId."
+    )
+    before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
+    fence(group, effects, member)
+    roster.rename(member, member_id)
+    member.is_new = False
+    effects.cancel(group.group_id, SESSION, old_id)
+    restart_session(group, effects, member)
+    update(group, member, request, protocols, caller)
+    if group.state_name == STABLE and roster.select_protocol() == group.protocol_name:
+        go_on_as_before(group, effects, member, old_id, old_leader, before, caller)
+        return
+    roster.wait_for_join(member, caller)
+    why = client_reason(request)
+    if group.state_name == STABLE:
+        reason = (
+            f"Group's selectedProtocol will change because static member {member_id} with instance id"
+            f" {member.instance_id} joined with change of protocol; {why}"
         )
-
-    # -- a static member joins again without its member id
-
-    def _replace_static(
-        self,
-        effects: Effects,
-        request: JoinGroupRequest,
-        protocols: Protocols,
-        member_id: str,
-        caller: Caller,
-        now_ms: int,
-    ) -> None:
-        roster, instance_id = self.roster, request.group_instance_id
-        assert instance_id is not None
-        member = roster.members[roster.instances[instance_id]]
-        old_id, old_leader = member.member_id, roster.leader_id
-        self.settings.log(
-            f"Static member with groupInstanceId={request.group_instance_id} and unknown member id joins group"
-            f" {self.group_id} in {self.state_name} state. Replacing previously mapped member {old_id} with this"
-            " groupInstanceId."
+    else:
+        # In CompletingRebalance the leader may be assigning partitions to the old id, which would reach nobody.
+        reason = (
+            f"Updating metadata for static member {member_id} with instance id {member.instance_id}; {why}"
         )
-        before = (member.protocols, member.rebalance_timeout_ms, member.session_timeout_ms)
-        self._fence(effects, member)
-        roster.rename(member, member_id)
-        member.is_new = False
-        effects.cancel(self.group_id, SESSION, old_id)
-        self.restart_session(effects, member)
-        self._update(member, request, protocols, caller)
-        if self.state_name == STABLE and roster.select_protocol() == self.protocol_name:
-            self._go_on_as_before(effects, member, old_id, old_leader, before, caller)
-            return
-        roster.wait_for_join(member, caller)
-        why = client_reason(request)
-        if self.state_name == STABLE:
-            reason = (
-                f"Group's selectedProtocol will change because static member {member_id} with instance id"
-                f" {member.instance_id} joined with change of protocol; {why}"
-            )
-        else:
-            # In CompletingRebalance the leader may be assigning partitions to the old id, which would reach nobody.
-            reason = f"Updating metadata for static member {member_id} with instance id {member.instance_id}; {why}"
-        self.rebalance(effects, reason, now_ms)
+    rebalance(group, effects, reason, now_ms)
 
-    def _fence(self, effects: Effects, member: Member) -> None:
-        """Requests that another client sent with this instance id are answered with FENCED_INSTANCE_ID."""
-        self.refuse_join(effects, member, errors.FENCED_INSTANCE_ID, member.member_id)
-        if member.sync_caller is not None:
-            answer = sync_answer(b"")
-            answer.error_code = errors.FENCED_INSTANCE_ID
-            effects.reply(member.sync_caller, answer)
-            member.sync_caller = None
 
-    def _go_on_as_before(
-        self,
-        effects: Effects,
-        member: Member,
-        old_id: str,
-        old_leader: str | None,
-        before: tuple[Protocols, int, int],
-        caller: Caller,
-    ) -> None:
-        """Only the member id changes: a record, but no rebalance. Since version 9 a leader is told that it is the
-        leader and need not assign anything; before, the answer names the old id as the leader, so that it does not try
-        (KIP-814)."""
-        self.settings.log(
-            "Static member which joins during Stable stage and doesn't affect the selected protocol will not"
-            " trigger a rebalance."
+def fence(group: ClassicState, effects: Effects, member: Member) -> None:
+    """Requests that another client sent with this instance id are answered with FENCED_INSTANCE_ID."""
+    refuse_join(group, effects, member, errors.FENCED_INSTANCE_ID, member.member_id)
+    if member.sync_caller is not None:
+        answer = sync_answer(b"")
+        answer.error_code = errors.FENCED_INSTANCE_ID
+        effects.reply(member.sync_caller, answer)
+        member.sync_caller = None
+
+
+def go_on_as_before(
+    group: ClassicState,
+    effects: Effects,
+    member: Member,
+    old_id: str,
+    old_leader: str | None,
+    before: tuple[Protocols, int, int],
+    caller: Caller,
+) -> None:
+    """Only the member id changes: a record, but no rebalance. Since version 9 a leader is told that it is the
+    leader and need not assign anything; before, the answer names the old id as the leader, so that it does not try
+    (KIP-814)."""
+    group.settings.log(
+        "Static member which joins during Stable stage and doesn't affect the selected protocol will not"
+        " trigger a rebalance."
+    )
+    if caller.version >= SKIP_ASSIGNMENT_SINCE:
+        answer = joined(group, caller, member)
+        answer.skip_assignment = group.roster.leader_id == member.member_id
+    else:
+        answer = joined_without_members(group, caller, member, old_leader)
+    effects.write(*metadata_record(group))
+    effects.reply(caller, answer)
+    fenced = effects.replies[:-1]
+
+    def on_refused(error_code: int) -> Effects:
+        undone = Effects()
+        undone.replies = fenced
+        new_id = member.member_id
+        group.settings.log(
+            f"Failed to persist metadata for group {group.group_id} static member {new_id} with group instance"
+            f" id {member.instance_id} due to {errors.NAMES.get(error_code)}. Reverting to old member id {old_id}."
         )
-        if caller.version >= SKIP_ASSIGNMENT_SINCE:
-            answer = self.joined(caller, member)
-            answer.skip_assignment = self.roster.leader_id == member.member_id
-        else:
-            answer = self._joined_without_members(caller, member, old_leader)
-        effects.write(*metadata_record(self))
-        effects.reply(caller, answer)
-        fenced = effects.replies[:-1]
+        group.roster.update(member, *before)
+        group.roster.rename(member, old_id)
+        restart_session(group, undone, member)
+        refusal = joined_without_members(group, caller, member, old_leader)
+        refusal.error_code, refusal.member_id = told_as(error_code), NOBODY
+        undone.reply(caller, refusal)
+        return undone
 
-        def on_refused(error_code: int) -> Effects:
-            undone = Effects()
-            undone.replies = fenced
-            new_id = member.member_id
-            self.settings.log(
-                f"Failed to persist metadata for group {self.group_id} static member {new_id} with group instance"
-                f" id {member.instance_id} due to {errors.NAMES.get(error_code)}. Reverting to old member id {old_id}."
-            )
-            self.roster.update(member, *before)
-            self.roster.rename(member, old_id)
-            self.restart_session(undone, member)
-            refusal = self._joined_without_members(caller, member, old_leader)
-            refusal.error_code, refusal.member_id = told_as(error_code), NOBODY
-            undone.reply(caller, refusal)
-            return undone
+    effects.on_refused = on_refused
 
-        effects.on_refused = on_refused
 
-    # -- checks
+# -- checks
 
-    def _check_member(self, request: Asked, operation: str) -> Member:
-        try:
-            return self.roster.check_member(request.member_id, request.group_instance_id)
-        except KafkaError as error:
-            self._log_fenced(error, request, operation)
-            raise
 
-    def _log_fenced(self, error: KafkaError, request: Asked, operation: str) -> None:
-        if error.code == errors.FENCED_INSTANCE_ID and request.group_instance_id is not None:
-            self.settings.log(
-                f"Request memberId={request.member_id} for static member with"
-                f" groupInstanceId={request.group_instance_id} is fenced by existing"
-                f" memberId={self.roster.instances[request.group_instance_id]} during operation {operation}"
-            )
+def check_member(group: ClassicState, request: Asked, operation: str) -> Member:
+    try:
+        return group.roster.check_member(request.member_id, request.group_instance_id)
+    except KafkaError as error:
+        log_fenced(group, error, request, operation)
+        raise
+
+
+def log_fenced(group: ClassicState, error: KafkaError, request: Asked, operation: str) -> None:
+    if error.code == errors.FENCED_INSTANCE_ID and request.group_instance_id is not None:
+        group.settings.log(
+            f"Request memberId={request.member_id} for static member with"
+            f" groupInstanceId={request.group_instance_id} is fenced by existing"
+            f" memberId={group.roster.instances[request.group_instance_id]} during operation {operation}"
+        )
 
 
 def check_texts(*texts: str | None) -> None:

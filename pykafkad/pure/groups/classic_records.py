@@ -13,7 +13,7 @@ from pykafkad.pure.groups.classic_member import NO_ASSIGNMENT
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.pure.groups.classic_rebalance import Generations
+    from pykafkad.pure.groups.classic_state import ClassicState
 
 MemberMetadata = GroupMetadataValue.MemberMetadata
 
@@ -21,7 +21,7 @@ CONSUMER_PROTOCOL = "consumer"  # the protocol type whose metadata the broker ca
 NO_TIME = -1
 
 
-def metadata_record(group: Generations, assignments: dict[str, bytes] | None = None) -> Record:
+def metadata_record(group: ClassicState, assignments: dict[str, bytes] | None = None) -> Record:
     """The record of the present generation, with these assignments or else with the members' own."""
     members = []
     for each in group.roster.members.values():
@@ -49,7 +49,7 @@ def metadata_record(group: Generations, assignments: dict[str, bytes] | None = N
     return GroupMetadataKey(group=group.group_id), value
 
 
-def new_group_record(group: Generations) -> Record:
+def new_group_record(group: ClassicState) -> Record:
     """The record of a group that is new and has no generation yet."""
     value = GroupMetadataValue(
         protocol_type="",
@@ -65,7 +65,7 @@ def tombstone(group_id: str) -> Record:
     return GroupMetadataKey(group=group_id), None
 
 
-def read_subscriptions(group: Generations) -> frozenset[str] | None:
+def read_subscriptions(group: ClassicState) -> frozenset[str] | None:
     """The topics that all members subscribe to, if they are consumers whose metadata can be read."""
     if group.protocol_type != CONSUMER_PROTOCOL:
         return None

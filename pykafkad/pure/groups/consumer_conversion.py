@@ -21,6 +21,7 @@ from pykafkad.pure.groups import consumer_records as records
 from pykafkad.pure.groups.assignors import Share
 from pykafkad.pure.groups.classic import ClassicGroup
 from pykafkad.pure.groups.classic_records import metadata_record, read_subscriptions
+from pykafkad.pure.groups.classic_state import STABLE
 from pykafkad.pure.groups.consumer import FIRST_EPOCH, SESSION, ConsumerGroup, apply
 from pykafkad.pure.groups.consumer_leaving import cancel_timers
 from pykafkad.pure.groups.consumer_member import Classic, Epochs, Member
@@ -220,9 +221,9 @@ def to_classic_group(
     groups.by_id[group.group_id] = classic
     made = Effects()
     for member in classic.roster.members.values():
-        classic.restart_session(made, member)
+        classic_rebalance.restart_session(classic, made, member)
     if rebalance_reason is not None:
-        classic.prepare(made, rebalance_reason, update.now_ms)
+        classic_rebalance.prepare(classic, made, rebalance_reason, update.now_ms)
     effects.timers += made.timers
     groups.settings.log(f"[GroupId {group.group_id}] Converted the consumer group to a classic group.")
 
@@ -239,7 +240,7 @@ def downgraded(
     group = update.group
     groups = group.groups
     classic = ClassicGroup(groups, group.group_id, update.now_ms)
-    classic.state_name = classic_rebalance.STABLE
+    classic.state_name = STABLE
     classic.state_since_ms = update.now_ms
     classic.generation_id = group.epoch
     classic.roster.protocol_type = PROTOCOL_TYPE
