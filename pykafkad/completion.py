@@ -37,6 +37,7 @@ With topics or groups: their names on the running broker, for the scripts; nothi
 OTHERS = {
     "start": ("pykafkad.cli", "serve Kafka's protocol"),
     "open": ("pykafkad.opening", "serve copied data directories, read only"),
+    "run": ("pykafkad.running", "run a command with a broker of its own"),
     "completion": ("", "a script that completes this command line in bash, zsh or fish"),
     "help": ("", "explain the commands"),
 }

@@ -51,6 +51,9 @@ with the groups and their offsets. What groups commit meanwhile is gone at the e
 TMPDIR needs room for the directories' small files and __consumer_offsets.
 """
 
+OF_START = ("--data", "--remove-at-eof")
+SETTERS = {name: setter for name, setter in cli.SETTERS.items() if name not in OF_START}
+
 
 class OpenOptions(Options):
     __slots__ = ("directories", "read_only")
@@ -76,9 +79,7 @@ def main(arguments: Sequence[str]) -> int:
 
 def parse(arguments: Sequence[str]) -> OpenOptions:
     options = OpenOptions()
-    of_start = ("--data", "--remove-at-eof")
-    setters = {name: setter for name, setter in cli.SETTERS.items() if name not in of_start}
-    cli.read_options(options, arguments, _take, setters)
+    cli.read_options(options, arguments, _take, SETTERS)
     if not options.directories:
         raise UsageError("which directory? pykafkad open DIR... --read-only")
     if not options.read_only:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 import pytest
 
-from pykafkad import cli, completion, completion_shells, logs, opening, tools
+from pykafkad import cli, completion, completion_shells, logs, opening, running, tools
 from pykafkad.completion_shells import kind_of
 from pykafkad.tools import options
 from pykafkad.tools.options import Option
@@ -17,18 +19,15 @@ def found(command: str) -> dict[str, Option]:
 
 def test_every_command_is_there() -> None:
     names = [command.name for command in completion.commands()]
-    assert {"start", "open", "completion", "help", *tools.TOOLS} <= set(names)
+    assert {"start", "open", "run", "completion", "help", *tools.TOOLS} <= set(names)
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize(("command", "module"), [("start", cli), ("open", opening)])
-def test_every_option_of_a_command_without_a_table_is_explained(command: str, module: object) -> None:
+@pytest.mark.parametrize(("command", "module"), [("start", cli), ("open", opening), ("run", running)])
+def test_every_option_of_a_command_without_a_table_is_explained(command: str, module: ModuleType) -> None:
     """What completion and docs/tools.md have of these commands is what their usage says."""
-    skipped = {"--data"} if module is opening else set()
-    accepted = {name for name in cli.SETTERS if name not in skipped}
-    accepted |= {"--ephemeral"} if module is cli else {"--read-only"}
     explained = {f"--{name}" for name in found(command)}
-    assert explained >= accepted - {"--read-only"}
+    assert explained >= module.SETTERS.keys() | ({"--ephemeral"} if module is cli else set())
     assert all(option.help for option in found(command).values())
 
 
