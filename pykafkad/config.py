@@ -14,7 +14,14 @@ loopback interface.
 
 from __future__ import annotations
 
-from pykafkad import config_checks, config_entities, config_listeners, config_single_node, config_table
+from pykafkad import (
+    config_checks,
+    config_entities,
+    config_listeners,
+    config_names,
+    config_single_node,
+    config_table,
+)
 from pykafkad.config_def import ConfigError, Key, rows, show, to_text
 from pykafkad.config_listeners import Endpoint
 from pykafkad.pure import java
@@ -230,7 +237,8 @@ class BrokerConfig:
         notes = []
         if self.unknown:
             said = f"These configurations '{show(self.unknown)}' were supplied but are not used yet."
-            notes.append(("warn", said))
+            hints = [f" {name}{hint}" for name in self.unknown if (hint := config_names.hint(name))]
+            notes.append(("warn", said + "".join(hints)))
         if self.unhonoured:
             said = f"These configurations '{show(self.unhonoured)}' are known, but change nothing here."
             notes.append(("warn", said))
@@ -320,6 +328,10 @@ class BrokerConfig:
         self.auto_create_topics_enable: bool = self["auto.create.topics.enable"]
         self.delete_topic_enable: bool = self["delete.topic.enable"]
         self.fetch_max_bytes: int = self["fetch.max.bytes"]
+
+
+def is_known(name: str) -> bool:
+    return _known(name) is not None
 
 
 def _known(name: str) -> str | None:

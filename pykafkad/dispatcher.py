@@ -66,7 +66,7 @@ class Dispatcher:
             if request is None:
                 if context.is_large:
                     return self._large.read(context, buffer, start, end)
-                return unserved(context)
+                return self._unserved(context)
             response = context.route.handle(self._broker, request, context)
             if response is context:
                 return context.ticket
@@ -192,23 +192,20 @@ class Dispatcher:
         elif response is not context:
             context.answer(response)
 
+    def _unserved(self, context: Context) -> Any:
+        if context.api_key == API_VERSIONS:
+            return handlers.api_versions_refusal(context.correlation_id)
+        from pykafkad import unserved
+
+        unserved.say_api(self._broker.quiet, context)
+        raise Unanswerable
+
     def _end_with(self, connection: Any, error: BaseException) -> None:
         """What was asked before is still answered; then the connection ends."""
         if isinstance(error, (WireError, Unanswerable)):
-            connection.finish(str(error))
+            connection.finish(str(error) or None)
             return
         kind = f"requests that failed ({type(error).__name__}{where(error)})"
         if self._broker.quiet.allows(log, kind, connection.peer[0]):
             log.exception("a request failed; its connection is closed", error)
         connection.finish()
-
-
-def unserved(context: Context) -> Any:
-    route = context.route
-    if route is None:
-        raise Unanswerable(f"a request for API key {context.api_key}, which is not served")
-    if context.api_key == API_VERSIONS:
-        return handlers.api_versions_refusal(context.correlation_id)
-    raise Unanswerable(
-        f"{route.name} version {context.version}; versions {route.min_version} to {route.max_version} are served"
-    )

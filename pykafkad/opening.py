@@ -99,9 +99,12 @@ def _take(options: OpenOptions, argument: str) -> bool:
 
 def _open(options: Options, temporary: str | None) -> int:
     assert isinstance(options, OpenOptions) and temporary is not None
+    for path in options.directories:
+        if not os.path.isdir(path):
+            raise UsageError(f"{path} is no directory")
     sources = [overlay.read_source(path) for path in options.directories]
     if not any(source.partitions or source.metadata for source in sources):
-        raise StartupError(f"{sources[0].path} is no Kafka data directory: there are no partitions in it")
+        raise UsageError(f"{sources[0].path} is no Kafka data directory: there are no partitions in it")
     targets = [f"{temporary}/{number}" for number in range(len(sources))]
     config = config_of(options, sources, targets)
     cli.say_notes(config)

@@ -21,6 +21,7 @@ from pykafkad.cluster import handover
 from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_log import MetadataLog
 from pykafkad.cluster.publishing import GROUPS, LISTENERS, TELEMETRY
+from pykafkad.config_listeners import host_port
 from pykafkad.control.server import ControlSocket
 from pykafkad.coordinator.groups import GroupCoordinator
 from pykafkad.dispatcher import Dispatcher
@@ -402,7 +403,10 @@ def serve(broker: Broker, said: str | None = None, starter: Starter | None = Non
     quiet_collector()
     if said is not None:
         log.info(said)
-    address = ",".join(f"{endpoint.host}:{endpoint.port}" for endpoint in broker.listeners.advertised[:1])
+    advertised = broker.listeners.advertised
+    if len(advertised) > 1:
+        log.info(f"advertised: {', '.join(map(str, advertised))}")
+    address = ",".join(host_port(endpoint.host, endpoint.port) for endpoint in advertised)
     if sys.stdout is not None:  # it was closed when the process began
         put(sys.stdout, f"pykafkad ready: bootstrap.servers={address}\n")
     try:

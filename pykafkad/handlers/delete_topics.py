@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from pykafkad import errors
+from pykafkad import errors, unserved
 from pykafkad.messages import DeleteTopicsResponse
 from pykafkad.pure.authorization import DELETE, DESCRIBE, TOPIC, Need
 from pykafkad.slices import chunks
@@ -42,6 +42,7 @@ needs = (
 
 def handle(broker: Broker, request: DeleteTopicsRequest, context: Context) -> Work:
     if not broker.config.delete_topic_enable:
+        unserved.say(broker.quiet, context, "topics cannot be deleted: delete.topic.enable is false")
         code = errors.TOPIC_DELETION_DISABLED if context.version >= DISABLED_SINCE else errors.INVALID_REQUEST
         return (yield from refuse_all(request, context.version, code))
     if request.timeout_ms <= 0:

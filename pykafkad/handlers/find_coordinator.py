@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pykafkad import errors
+from pykafkad import errors, unserved
 from pykafkad.cluster import topic_names
 from pykafkad.cluster.image import NO_LEADER
 from pykafkad.handlers.cluster_view import reachable_brokers
@@ -57,6 +57,8 @@ needs = (
 def handle(broker: Broker, request: FindCoordinatorRequest, context: Context) -> Any:
     if request.key_type != GROUP_KEY:
         text = REFUSED.get(request.key_type, errors.MESSAGES[errors.INVALID_REQUEST])
+        if request.key_type in REFUSED:
+            unserved.say(broker.quiet, context, f"asked for a coordinator. {text}")
         return respond(request, context, errors.INVALID_REQUEST, text)
     topic = topic_names.CONSUMER_OFFSETS
     if topic in broker.image.topics and not broker.controller.is_auto_creating(topic):

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pykafkad import unserved
 from pykafkad.errors import INVALID_REQUEST, KafkaError
-from pykafkad.logs import logger
 from pykafkad.messages import InitProducerIdResponse
 from pykafkad.pure.authorization import CLUSTER, IDEMPOTENT_WRITE, TRANSACTIONAL_ID, WRITE, Need
 
@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 
 NONE = -1
-
-log = logger("producer-ids")
 
 
 needs = (
@@ -39,9 +37,8 @@ def handle(broker: Broker, request: InitProducerIdRequest, context: Context) -> 
     if (request.producer_id == NONE) != (request.producer_epoch == NONE):
         return refuse(INVALID_REQUEST)
     if request.transactional_id is not None:
-        peer = context.connection.peer[0]
-        if request.transactional_id and broker.quiet.allows(log, "refused transactional ids", peer):
-            log.warn(f"transactional id {request.transactional_id} refused: transactions are not served")
+        if request.transactional_id:
+            unserved.say(broker.quiet, context, "transactional ids are refused: transactions are not served")
         return refuse(INVALID_REQUEST)
     answers: list[int | KafkaError] = []
     promises: list[Context] = []

@@ -10,6 +10,7 @@ share is accepted and closed. (KIP-308, KIP-402)
 from __future__ import annotations
 
 import socket
+from errno import EADDRINUSE
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.config import BROKER_KEYS
@@ -53,7 +54,9 @@ class Listener:
             self.sock = _bound_socket(self.endpoint, address, config)
         except OSError as error:
             self.close()
-            raise StartupError(f"Listener {self.endpoint} cannot be bound: {_why(error)}") from None
+            raise StartupError(
+                f"Listener {self.endpoint} cannot be bound: {_why(error)}{_advice(error)}"
+            ) from None
         host = self.endpoint.host
         self.endpoint = Endpoint(self.name, self.endpoint.protocol, host, self.sock.getsockname()[1])
 
@@ -318,7 +321,7 @@ def _looked_up(endpoint: Endpoint) -> str:
     try:
         return str(socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)[0][4][0])
     except (OSError, UnicodeError) as error:
-        raise StartupError(f"Listener {endpoint} cannot be bound: {_why(error)}") from None
+        raise StartupError(f"Listener {endpoint} cannot be bound: {_why(error)}{_advice(error)}") from None
 
 
 def _bound_socket(endpoint: Endpoint, address: str, config: BrokerConfig) -> socket.socket:
@@ -356,6 +359,12 @@ def _set_options(sock: socket.socket, endpoint: Endpoint, config: BrokerConfig) 
 def _reachable(host: str) -> str:
     """A name for a host that was left open, as Kafka chooses it: this machine's own."""
     return host if host not in ("", "::", "0.0.0.0") else socket.getfqdn()
+
+
+def _advice(error: OSError | UnicodeError) -> str:
+    if isinstance(error, OSError) and error.errno == EADDRINUSE:
+        return ": --port PORT names another port, --port 0 takes any free one"
+    return ""
 
 
 def _why(error: OSError | UnicodeError) -> str:

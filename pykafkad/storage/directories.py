@@ -108,7 +108,7 @@ class LogDirectory:
     def _taken(self) -> StartupError:
         return StartupError(
             f"Failed to acquire lock on file {LOCK} in {self.path}. A Kafka instance in another process or"
-            " thread is using this directory."
+            " thread is using this directory. --data DIR names another one, --ephemeral makes one that is gone at exit."
         )
 
     def read_identity(self) -> bool:

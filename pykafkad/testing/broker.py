@@ -22,6 +22,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
+from pykafkad import config_names
 from pykafkad.testing.client import Client
 from pykafkad.testing.errors import BrokerError
 from pykafkad.testing.operations import Operations
@@ -61,6 +62,7 @@ class Broker(Operations):
         self.host = host
         self.port = port
         self.config = {key: _text(value) for key, value in (config or {}).items()}
+        config_names.check(self.config)
         self.topics = counted(topics)
         self.log_level = log_level
         self.single_node = single_node
@@ -323,6 +325,10 @@ def wake_when_alone(pid: int) -> subprocess.Popen[bytes]:
 
 def counted(topics: Mapping[str, int] | Iterable[str]) -> dict[str, int]:
     """Topics with their numbers of partitions: one where only names are given."""
+    if isinstance(topics, str | bytes):
+        raise TypeError(
+            f"topics={topics!r}: names, or names with their partition counts, are wanted: [{topics!r}]"
+        )
     return dict(topics) if isinstance(topics, Mapping) else dict.fromkeys(topics, 1)
 
 

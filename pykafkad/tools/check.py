@@ -53,6 +53,12 @@ def main(arguments: Sequence[str]) -> int:
         output.error(f"pykafkad check: {problem}")
         return USAGE
     check = Check(options)
+    check.look()
+    if strange := check.strangers():
+        output.error(
+            f"pykafkad check: {strange[0]} is no Kafka data directory: there is nothing of Kafka's in it"
+        )
+        return USAGE
     check.run()
     if options.json:
         import json
@@ -108,8 +114,14 @@ class Check:
         found = [problem for directory in self.directories for problem in directory.problems]
         return found + [problem for report in self.reports for problem in report.problems]
 
-    def run(self) -> None:
+    def look(self) -> None:
+        """At the directories, and not into what is in them yet."""
         self.directories = [check_directory.inspect(path) for path in self.options.paths]
+
+    def strangers(self) -> list[str]:
+        return [each.path for each in self.directories if not each.is_kafkas]
+
+    def run(self) -> None:
         self._identities()
         known = self._known()
         jobs = []

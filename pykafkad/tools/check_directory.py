@@ -50,6 +50,12 @@ class Directory:
         self.partitions: dict[TopicPartition, str] = {}  # the directory of each partition
         self.metadata: str | None = None  # the directory of the metadata log
 
+    @property
+    def is_kafkas(self) -> bool:
+        """Whether anything in it says that a broker has kept its data there."""
+        signs = self.identity, self.partitions, self.metadata, self.clean, self.problems, self.start
+        return any(signs) or any(self.offsets.values())
+
     def fields(self) -> dict[str, Any]:
         return {
             "directory": self.path,

@@ -139,6 +139,7 @@ def test_a_taken_port_is_one_clear_line_and_frees_the_others() -> None:
         listeners = f"CLIENTS://127.0.0.1:{other},BROKERS://127.0.0.1:{port}"
         refused = Door({**TWO, "listeners": listeners})
         line = rf"Listener BROKERS://127\.0\.0\.1:{port} cannot be bound: Address already in use"
+        line += ": --port PORT names another port, --port 0 takes any free one"
         with pytest.raises(StartupError, match=f"^{line}$"):
             refused.listeners.bind()
         socket.create_server(("127.0.0.1", other)).close()

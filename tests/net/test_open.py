@@ -356,8 +356,8 @@ def deleted(client: Client) -> int:
         ((), 2, "which directory?"),
         (("{data}",), 2, "--read-only"),
         (("{data}", "--read-only", "--data", "x"), 2, "unknown option --data"),
-        (("{empty}", "--read-only"), 1, "is no Kafka data directory"),
-        (("{empty}/nowhere", "--read-only"), 1, "cannot be read: No such file or directory"),
+        (("{empty}", "--read-only"), 2, "is no Kafka data directory"),
+        (("{empty}/nowhere", "--read-only"), 2, "nowhere is no directory"),
         (("{data}", "--read-only", "--override", "node.id=x"), 2, "node.id"),
     ],
 )

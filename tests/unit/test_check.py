@@ -535,3 +535,11 @@ def test_many_faults_of_a_segment_are_not_told_one_by_one(stopped: Path) -> None
     path = stopped / "orders-0" / f"{0:020d}.log"
     patch(path, 6, b"\x00\x63")
     assert 1 <= len(inspect(stopped).problems) <= check_partition.FAULTS_A_SEGMENT + 1
+
+
+def test_what_is_no_kafka_directory_is_said_to_be_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes.txt").write_text("nothing of Kafka's")
+    assert tools.main("check", [str(tmp_path)]) == 2
+    assert f"{tmp_path} is no Kafka data directory" in capsys.readouterr().err
