@@ -47,8 +47,9 @@ Serves Kafka's protocol. Without arguments: on 127.0.0.1:9092, with its data in 
   --override KEY=VALUE  any config key; may be given again and again
   --log-level LEVEL     trace, debug, info, warn, error or off
 
-Configs come from the file, from KAFKA_ environment variables (KAFKA_LOG_DIRS is log.dirs), and from the
-options; a later one wins. --host and --port replace those of the first listener that is for clients.
+Configs come from the file, from KAFKA_ environment variables (KAFKA_LOG_DIRS is log.dirs; those of Kafka's,
+Confluent's, Bitnami's and wurstmeister's images are understood), and from the options; a later one wins.
+--host and --port replace those of the first listener that is for clients.
 """
 
 
@@ -272,10 +273,12 @@ def guarded(options: Options, serve: Callable[[Options, str | None], int], *, wi
     """Serve; an error becomes one line and an exit code. `with_directory`: the data is in a temporary directory, which
     is removed at the end."""
     from pykafkad.config import ConfigError
+    from pykafkad.config_environment import log_level
     from pykafkad.properties import PropertiesError
 
-    if options.log_level is not None:
-        set_level(options.log_level)
+    level = options.log_level or log_level(os.environ)
+    if level is not None:
+        set_level(level)
     temporary = None
     try:
         if with_directory:
@@ -302,7 +305,8 @@ def guarded(options: Options, serve: Callable[[Options, str | None], int], *, wi
 def load_config(options: Options, temporary: str | None) -> tuple[BrokerConfig, bool]:
     """The config of all sources, and whether its data directory is the default one."""
     from pykafkad import properties
-    from pykafkad.config import BrokerConfig, properties_from_environment
+    from pykafkad.config import BrokerConfig
+    from pykafkad.config_environment import properties_from_environment
 
     try:
         file = properties.load(options.file) if options.file is not None else None

@@ -17,10 +17,13 @@ from __future__ import annotations
 from pykafkad import (
     config_checks,
     config_entities,
+    config_environment,
     config_listeners,
     config_names,
     config_single_node,
     config_table,
+    first_topics,
+    uuids,
 )
 from pykafkad.config_def import ConfigError, Key, rows, show, to_text
 from pykafkad.config_listeners import Endpoint
@@ -42,7 +45,6 @@ __all__ = [
     "Endpoint",
     "Key",
     "TopicConfig",
-    "properties_from_environment",
     "validate_topic_config",
     "validate_topic_configs",
 ]
@@ -65,37 +67,6 @@ _DEFAULTS["listeners"] = [f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}"]
 # came with Kafka 3 had the same line: whoever tries things out does not want each new group to wait 3 s for members.
 WITHOUT_FILE = {"group.initial.rebalance.delay.ms": "0"}
 
-# Variables of Kafka's own images and scripts that are not configs.
-NOT_CONFIGS = frozenset(
-    {
-        "KAFKA_CLUSTER_ID",
-        "KAFKA_DEBUG",
-        "KAFKA_GC_LOG_OPTS",
-        "KAFKA_HEAP_OPTS",
-        "KAFKA_HOME",
-        "KAFKA_JMX_HOSTNAME",
-        "KAFKA_JMX_OPTS",
-        "KAFKA_JMX_PORT",
-        "KAFKA_JVM_PERFORMANCE_OPTS",
-        "KAFKA_LOG4J_LOGGERS",
-        "KAFKA_LOG4J_OPTS",
-        "KAFKA_LOG4J_ROOT_LOGLEVEL",
-        "KAFKA_OPTS",
-        "KAFKA_TOOLS_LOG4J_LOGLEVEL",
-        "KAFKA_VERSION",
-    }
-)
-
-
-def properties_from_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The rule of Kafka's image: KAFKA_LOG_DIRS is log.dirs; `__` stands for `_` and `___` for `-`."""
-    found = {}
-    for variable in sorted(environment):
-        if variable.startswith("KAFKA_") and variable not in NOT_CONFIGS:
-            name = variable[6:].replace("___", "-").replace("__", "\0").replace("_", ".")
-            found[name.replace("\0", "_").lower()] = environment[variable]
-    return found
-
 
 class BrokerConfig:
     """The effective configuration of one broker; `config["log.segment.bytes"]` is a parsed value."""
@@ -109,6 +80,7 @@ class BrokerConfig:
         "delete_topic_enable",
         "dynamic",
         "fetch_max_bytes",
+        "ignored_variables",
         "listeners",
         "log_dirs",
         "lowered",
@@ -134,6 +106,7 @@ class BrokerConfig:
         self.texts = dict(texts)
         self.origins = dict(origins or {})
         self.dynamic = dict(dynamic or {})  # override the texts
+        self.ignored_variables: list[str] = []
         self.unknown = [name for name in self.texts if _known(name) is None]
         self._values = dict(_DEFAULTS)
         everything = self.texts | self.dynamic
@@ -143,6 +116,7 @@ class BrokerConfig:
                     self._values[name] = keys[name].parse(everything[name])
         self.single_node: bool = self["pykafkad.single.node"]
         self.lowered = self._lower() if self.single_node else []
+        self._check_own()
         self._resolve_node_id()
         self._check_quorum()
         self._check_security()
@@ -171,16 +145,21 @@ class BrokerConfig:
         origins: dict[str, str] = {}
         sources = (
             ("server.properties", WITHOUT_FILE if properties is None else properties),
-            ("environment", properties_from_environment(env or {})),
+            ("environment", config_environment.properties_from_environment(env or {})),
             ("command line", overrides or {}),
         )
         for origin, source in sources:
             for name, text in source.items():
                 texts[name] = text
                 origins[name] = origin
+        if origins.get("advertised.listeners") == "environment" and "listeners" not in texts:
+            texts["listeners"] = config_environment.listeners_for(texts["advertised.listeners"])
+            origins["listeners"] = "environment"
         if host is not None or port is not None:
             config_listeners.move(texts, origins, host, port)
-        return cls(texts, origins)
+        config = cls(texts, origins)
+        config.ignored_variables = config_environment.ignored(env or {})
+        return config
 
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
@@ -242,6 +221,10 @@ class BrokerConfig:
         if self.unhonoured:
             said = f"These configurations '{show(self.unhonoured)}' are known, but change nothing here."
             notes.append(("warn", said))
+        if self.ignored_variables:
+            notes.append(
+                ("info", f"{', '.join(self.ignored_variables)}: these variables change nothing here.")
+            )
         if self.lowered:
             said = f"{', '.join(self.lowered)}: this is a single node, so each counts as 1"
             notes.append(("info", said))
@@ -255,6 +238,17 @@ class BrokerConfig:
         changed, said = config_single_node.lower(self._values, self.texts, self.dynamic)
         self.origins.update(dict.fromkeys(changed, config_single_node.ORIGIN))
         return said
+
+    def _check_own(self) -> None:
+        if topics := self["pykafkad.create.topics"]:
+            first_topics.parse(topics)
+        key = "pykafkad.cluster.id"
+        if cluster_id := self[key]:
+            try:
+                uuids.from_text(cluster_id)
+            except ValueError as problem:
+                said = f"Cluster ID string {cluster_id} does not appear to be a valid UUID: {problem}"
+                raise ConfigError(key, cluster_id, said, "22 characters of base64") from None
 
     def _resolve_node_id(self) -> None:
         values = self._values

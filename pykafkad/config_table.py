@@ -388,6 +388,8 @@ BROKER: tuple[tuple[object, ...], ...] = (
 
 # Keys of our own, which Kafka does not have: clients see them only if they are set.
 OWN: tuple[tuple[object, ...], ...] = (
+    ("pykafkad.cluster.id", "STRING", None, "", "LOW", ""),
+    ("pykafkad.create.topics", "STRING", "", "", "LOW", ""),
     ("pykafkad.single.node", "BOOLEAN", False, "", "LOW", ""),
     ("pykafkad.scrub.max.bytes.per.second", "LONG", 0, "0..", "LOW", "cluster", True),
 )

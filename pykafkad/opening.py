@@ -110,9 +110,7 @@ def _open(options: Options, temporary: str | None) -> int:
     cli.say_notes(config)
     shown = overlay.shown(sources)
     topics = opened.catalogue(shown, opened.read_images(sources), config)
-    cluster_id = next((each.cluster_id for each in sources if each.cluster_id), None) or to_text(
-        random_uuid()
-    )
+    cluster_id = config["pykafkad.cluster.id"] or to_text(random_uuid())
     for source, target in zip(sources, targets, strict=True):
         keys = [key for key, chosen in shown.items() if chosen is source]
         try:
@@ -126,8 +124,11 @@ def _open(options: Options, temporary: str | None) -> int:
 def config_of(options: OpenOptions, sources: Sequence[Source], targets: Sequence[str]) -> BrokerConfig:
     """The config from the command line and what read-only serving requires; the node id is that of the directories."""
     node_id = next((source.node_id for source in sources if source.node_id is not None), None)
+    cluster_id = next((source.cluster_id for source in sources if source.cluster_id), None)
     overrides = {
         **({"node.id": str(node_id)} if node_id is not None else {}),
+        **({"pykafkad.cluster.id": cluster_id} if cluster_id is not None else {}),
+        "pykafkad.create.topics": "",
         **options.overrides,
         "log.dirs": ",".join(targets),
         "auto.create.topics.enable": "false",

@@ -16,6 +16,7 @@ import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pykafkad import first_topics
 from pykafkad.clock import Clock
 from pykafkad.cluster import handover
 from pykafkad.cluster.local_controller import LocalController
@@ -116,6 +117,8 @@ class Broker(ServingBroker):
             self.listeners.close()
             raise
         self._begin_jobs()
+        if topics := self.config["pykafkad.create.topics"]:
+            first_topics.create(topics, self.controller, self.reactor.run_pass)
         self._handle_signals()
         self.listeners.listen(self.reactor, self.quiet.allows)
         Sweep(self.reactor, self.config["connections.max.idle.ms"], self.slices.run).begin()

@@ -54,6 +54,7 @@ TOPIC_DEFAULTS: dict[str, Any] = {
 }
 BROKER_DEFAULTS: dict[str, Any] = {
     "node.id": 1,
+    "pykafkad.cluster.id": None,
     "replica.lag.time.max.ms": 30_000,
     "num.recovery.threads.per.data.dir": 2,
     "pykafkad.scrub.max.bytes.per.second": 0,

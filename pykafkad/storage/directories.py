@@ -191,8 +191,11 @@ class LogDirectory:
         _locked_here.discard(os.path.realpath(self.path))
 
 
-def settle_identity(directories: list[LogDirectory], node_id: int, guard: Callable[..., object]) -> str:
-    """All directories belong to one cluster and to this node; new ones join them. The cluster's id."""
+def settle_identity(
+    directories: list[LogDirectory], node_id: int, guard: Callable[..., object], wanted: str | None = None
+) -> str:
+    """All directories belong to one cluster (`wanted`: to which one) and to this node; new ones join them. The
+    cluster's id."""
     fresh = [each for each in directories if not guard(each, each.read_identity)]
     for directory in fresh:
         if directory.is_online and guard(directory, directory.holds_logs):
@@ -216,7 +219,10 @@ def settle_identity(directories: list[LogDirectory], node_id: int, guard: Callab
     if len(set(ids)) != len(ids):
         raise StartupError(f"two of the log directories have the same directory.id {uuids.to_text(ids[0])}")
     known_id = known[0].cluster_id if known else None
-    cluster_id = known_id or uuids.to_text(uuids.random_uuid())
+    if wanted and known_id and known_id != wanted:
+        file = f"{known[0].path}/{META_PROPERTIES}"
+        raise StartupError(f"Invalid cluster.id in: {file}. Expected {wanted}, but read {known_id}")
+    cluster_id = known_id or wanted or uuids.to_text(uuids.random_uuid())
     for directory in directories:
         if directory.is_online and (directory in fresh or directory.directory_id == uuids.ZERO):
             guard(directory, directory.write_identity, cluster_id, node_id)

@@ -154,7 +154,9 @@ class LogManager:
         try:
             for directory in self.directories:
                 self.guard(directory, directory.lock)
-            self.cluster_id = settle_identity(self.directories, self.node_id, self.guard)
+            self.cluster_id = settle_identity(
+                self.directories, self.node_id, self.guard, self.config["pykafkad.cluster.id"]
+            )
             for directory in self.online:
                 self.guard(directory, directory.read_clean_marker)
         except BaseException:

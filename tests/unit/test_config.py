@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 import pykafkad
+from pykafkad import config_environment
 from pykafkad.cluster.dynamic_config import DYNAMIC
 from pykafkad.config import (
     BROKER_KEYS,
     BrokerConfig,
     Endpoint,
     TopicConfig,
-    properties_from_environment,
     validate_topic_config,
     validate_topic_configs,
 )
@@ -80,7 +80,7 @@ def test_variables_follow_the_rules_of_kafkas_image() -> None:
         "KAFKA_VERSION": "4.3.1",
         "NOT_KAFKA_LOG_DIRS": "/y",
     }
-    assert properties_from_environment(environment) == {
+    assert config_environment.properties_from_environment(environment) == {
         "log.dirs": "/x",
         "listener.name.my_net.ssl.keystore.type": "JKS",
         "a-b": "1",
