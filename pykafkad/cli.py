@@ -12,7 +12,7 @@ import sys
 
 from pykafkad import __version__, config_single_node
 from pykafkad.errors import StartupError
-from pykafkad.logs import LEVELS, logger, set_level
+from pykafkad.logs import FORMATS, LEVELS, logger, set_format, set_level
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ Serves Kafka's protocol. Without arguments: on 127.0.0.1:9092, with its data in 
   --single-node         replication factors and in-sync replicas above 1 count as 1, whoever asks for them
   --override KEY=VALUE  any config key; may be given again and again
   --log-level LEVEL     trace, debug, info, warn, error or off
+  --log-format FORMAT   pykafkad, or kafka: lines as Kafka's images write them, with those that Testcontainers waits for
 
 Configs come from the file, from KAFKA_ environment variables (KAFKA_LOG_DIRS is log.dirs; those of Kafka's,
 Confluent's, Bitnami's and wurstmeister's images are understood), and from the options; a later one wins.
@@ -65,6 +66,7 @@ class Options:
         "ephemeral",
         "file",
         "host",
+        "log_format",
         "log_level",
         "overrides",
         "port",
@@ -82,6 +84,7 @@ class Options:
         self.remove_at_eof: str | None = None
         self.overrides: dict[str, str] = {}
         self.log_level: str | None = None
+        self.log_format = FORMATS[0]
 
 
 def parse_start(arguments: Sequence[str]) -> Options:
@@ -180,6 +183,12 @@ def _set_log_level(options: Options, value: str) -> None:
     options.log_level = value
 
 
+def _set_log_format(options: Options, value: str) -> None:
+    if value not in FORMATS:
+        raise UsageError(f"--log-format {value}: one of {', '.join(FORMATS)} is allowed")
+    options.log_format = value
+
+
 SETTERS = {
     "--host": _set_host,
     "--port": _set_port,
@@ -187,6 +196,7 @@ SETTERS = {
     "--remove-at-eof": _set_remove_at_eof,
     "--override": _set_override,
     "--log-level": _set_log_level,
+    "--log-format": _set_log_format,
 }
 
 
@@ -276,6 +286,7 @@ def guarded(options: Options, serve: Callable[[Options, str | None], int], *, wi
     from pykafkad.config_environment import log_level
     from pykafkad.properties import PropertiesError
 
+    set_format(options.log_format)
     level = options.log_level or log_level(os.environ)
     if level is not None:
         set_level(level)

@@ -1,4 +1,5 @@
-"""Log lines in Kafka's format: `[2026-11-18 11:23:27,123] INFO [net] text` on standard error.
+"""Log lines: `[2026-11-18 11:23:27,123] INFO [net] text` on standard error; with --log-format kafka, as Kafka's images
+write them, `[2026-11-18 11:23:27,123] INFO text (pykafkad.net)`.
 
 Owns the levels and the stream. A logger has the root's level unless it was given its own (KIP-412). The standard
 library's logging is not used: it costs milliseconds at start, and a line here is one write. Users never see a traceback
@@ -31,10 +32,12 @@ _NAMES = {
     OFF: "OFF",
 }
 _NUMBERS = {name: level for level, name in _NAMES.items()}
+FORMATS = ("pykafkad", KAFKAS := "kafka")
 ROOT = "root"
 PIPE_BYTES = 4096  # Linux' PIPE_BUF
 
 _level = INFO  # of the root logger
+_as_kafka = False  # the format
 _stream: TextIO | None = None  # None: whatever sys.stderr is when the line is written
 _loggers: dict[str, Logger] = {}
 _followers: list[Callable[[], object]] = []
@@ -94,6 +97,25 @@ def set_logger_level(name: str, level: str | None) -> None:
     _tell_followers()
 
 
+def set_format(name: str) -> None:
+    """One of FORMATS."""
+    global _as_kafka
+    assert name in FORMATS, name
+    _as_kafka = name == KAFKAS
+
+
+def say_started(node_id: int) -> None:
+    """In Kafka's format, the two lines by which Testcontainers and others see that a broker serves; Kafka writes them
+    when it does."""
+    if _as_kafka:
+        lifecycle = logger("org.apache.kafka.server.BrokerLifecycleManager")
+        unfenced = "The broker has been unfenced. Transitioning from RECOVERY to RUNNING"
+        lifecycle.info(f"[BrokerLifecycleManager id={node_id}] {unfenced}")
+        logger("kafka.server.KafkaRaftServer").info(
+            f"[KafkaRaftServer nodeId={node_id}] Kafka Server started"
+        )
+
+
 def set_stream(stream: TextIO | None) -> None:
     """Write the lines to another stream (tests); None is standard error again."""
     global _stream
@@ -110,7 +132,7 @@ def _timestamp() -> str:
 
 
 def _write(level: int, name: str, text: str) -> None:
-    line = f"[{_timestamp()}] {_NAMES[level]} [{name}] {escaped(text)}\n"
+    line = f"[{_timestamp()}] {_NAMES[level]} {_named(name, escaped(text))}\n"
     stream = _stream or sys.stderr
     if stream is not None:  # it was closed when the process began
         put(stream, line)
@@ -123,6 +145,12 @@ def escaped(text: str) -> str:
     return "".join([each if each.isprintable() else each.encode("unicode_escape").decode() for each in text])
 
 
+def _named(name: str, text: str) -> str:
+    if not _as_kafka:
+        return f"[{name}] {text}"
+    return f"{text} ({name if '.' in name else f'pykafkad.{name}'})"
+
+
 def put(stream: TextIO, text: str) -> None:
     """Write the lines, unless that would block, since the reader of a pipe may never read again. No error stops the
     broker: not a reader that went away, not a full disk."""
@@ -133,9 +161,8 @@ def put(stream: TextIO, text: str) -> None:
         return _put_text(stream, text)
     data = text.encode(stream.encoding or "utf-8", "backslashreplace")
     if _lost:
-        data = (
-            f"[{_timestamp()}] WARN [logs] {_lost} lines were lost, since nobody read them\n".encode() + data
-        )
+        said = _named("logs", f"{_lost} lines were lost, since nobody read them")
+        data = f"[{_timestamp()}] WARN {said}\n".encode() + data
     if _cut:
         data = b"\n" + data
     try:

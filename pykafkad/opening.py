@@ -47,6 +47,7 @@ with the groups and their offsets. What groups commit meanwhile is gone at the e
   --port PORT           0: any free one; the ready line names it
   --override KEY=VALUE  any config key; may be given again and again
   --log-level LEVEL     trace, debug, info, warn, error or off
+  --log-format FORMAT   pykafkad, or kafka: lines as Kafka's images write them
 
 TMPDIR needs room for the directories' small files and __consumer_offsets.
 """

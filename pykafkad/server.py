@@ -30,7 +30,7 @@ from pykafkad.errors import StartupError
 from pykafkad.holds import on_hold
 from pykafkad.hot.segment import limit_open_files
 from pykafkad.hot.wire import release_memory
-from pykafkad.logs import logger, put
+from pykafkad.logs import logger, put, say_started
 from pykafkad.net.hosts import Resolver
 from pykafkad.net.listeners import NO_BOUND, Listeners
 from pykafkad.net.loop import make_reactor
@@ -412,6 +412,7 @@ def serve(broker: Broker, said: str | None = None, starter: Starter | None = Non
     address = ",".join(host_port(endpoint.host, endpoint.port) for endpoint in advertised)
     if sys.stdout is not None:  # it was closed when the process began
         put(sys.stdout, f"pykafkad ready: bootstrap.servers={address}\n")
+    say_started(broker.node_id)
     try:
         return broker.run()
     finally:

@@ -13,7 +13,7 @@ from pykafkad.config_table import HONOURED, IN_PART
 
 # What our own keys are for; those of Kafka are in config_docs.
 ABOUT_OWN = {
-    "pykafkad.cluster.id": "The id of a cluster that begins, else a random one. A directory of another cluster is refused.",
+    "pykafkad.cluster.id": "The id of a new cluster, else a random one. A directory of another cluster is refused.",
     "pykafkad.create.topics": "Topics made at the start: NAME:PARTITIONS:REPLICAS[:CLEANUP.POLICY], with commas between.",
     "pykafkad.single.node": "As `--single-node`: replication factors and in-sync replicas above 1 count as 1. False: they"
     " are refused, as a single Kafka does.",

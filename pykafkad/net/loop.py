@@ -1,18 +1,26 @@
-"""Which loop serves here: ext/reactor, or net/plain_loop.py where there is no epoll. Both have one face,
-pykafkad/hot/reactor.pyi, and pass the same tests.
+"""Which loop serves here: ext/reactor, or net/plain_loop.py where there is no epoll, or where PYKAFKAD_LOOP=plain asks
+for it. Both have one face, pykafkad/hot/reactor.pyi, and pass the same tests.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.clock import Clock as MachineClock
+from pykafkad.config_def import ConfigError
+from pykafkad.logs import logger
 
 if TYPE_CHECKING:
     from types import ModuleType
 
     from pykafkad.hot.reactor import Clock, Reactor
+
+
+VARIABLE, PLAIN = "PYKAFKAD_LOOP", "plain"
+
+log = logger("net")
 
 
 def make_reactor(*arguments: Any, clock: Clock | None = None, **options: Any) -> Reactor:
@@ -25,13 +33,23 @@ def make_reactor(*arguments: Any, clock: Clock | None = None, **options: Any) ->
 
 def reactor_module() -> ModuleType:
     """The module of the loop that serves here."""
+    wanted = os.environ.get(VARIABLE, "")
+    if wanted not in ("", PLAIN):
+        raise ConfigError(VARIABLE, wanted, f"{VARIABLE}={wanted}: there is no such loop", PLAIN)
+    if wanted == PLAIN:
+        log.info(f"{VARIABLE}={PLAIN}: the loop in plain Python serves")
+        return plain()
     try:
         from pykafkad.hot import reactor
     except ImportError:
-        from pykafkad.net import plain_loop
-
-        return plain_loop
+        return plain()
     return reactor
+
+
+def plain() -> ModuleType:
+    from pykafkad.net import plain_loop
+
+    return plain_loop
 
 
 def module_of(reactor: Reactor) -> ModuleType:

@@ -143,6 +143,16 @@ def test_unknown_and_unhonoured_keys_are_said_at_start(
     assert "[num.io.threads]" in lines[1]
 
 
+def test_the_log_format_is_one_of_two(server: Server, capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        assert cli.main(["start", "--override", "no.such.key=1", "--log-format", "kafka"]) == 0
+        assert capsys.readouterr().err.endswith("(pykafkad.config)\n")
+    finally:
+        logs.set_format("pykafkad")
+    assert cli.main(["start", "--log-format", "java"]) == 2
+    assert "--log-format java: one of pykafkad, kafka is allowed" in one_line(capsys)
+
+
 def test_the_log_level_is_set_before_anything_is_said(
     server: Server, capsys: pytest.CaptureFixture[str]
 ) -> None:

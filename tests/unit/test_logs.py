@@ -28,6 +28,27 @@ def test_a_line_looks_like_kafkas(stream: io.StringIO) -> None:
     )
 
 
+# What the modules of Testcontainers for Java (KRaft) and for Python (KRaft) wait for.
+AWAITED = (r".*Transitioning from RECOVERY to RUNNING.*", r".*Kafka Server started.*")
+
+
+def test_a_line_in_kafkas_format(stream: io.StringIO, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logs, "_as_kafka", False)
+    logs.say_started(7)
+    assert stream.getvalue() == ""
+    logs.set_format("kafka")
+    logs.logger("net").warn("two words")
+    logs.say_started(7)
+    lines = [line.partition("] ")[2] for line in stream.getvalue().splitlines()]
+    assert lines == [
+        "WARN two words (pykafkad.net)",
+        "INFO [BrokerLifecycleManager id=7] The broker has been unfenced. Transitioning from RECOVERY to RUNNING"
+        " (org.apache.kafka.server.BrokerLifecycleManager)",
+        "INFO [KafkaRaftServer nodeId=7] Kafka Server started (kafka.server.KafkaRaftServer)",
+    ]
+    assert all(re.fullmatch(awaited, line) for awaited, line in zip(AWAITED, lines[1:], strict=True))
+
+
 def test_lines_below_the_level_are_not_written(stream: io.StringIO) -> None:
     log = logs.logger("net")
     logs.set_level("warn")
