@@ -42,7 +42,7 @@ OTHERS = {
     "help": ("", "explain the commands"),
 }
 # a line of a usage text that explains an option, and one of a command
-OPTION_LINE = re.compile(r" +--([a-z][a-z-]*)(?: ([A-Z][A-Z=|]*))?(?:  +(.*))?")
+OPTION_LINE = re.compile(r" +--([a-z][a-z-]*)(?: ([A-Z][][A-Z=|:]*))?(?:  +(.*))?")
 COMMAND_LINE = re.compile(r"(?:usage:|      ) pykafkad ([a-z][a-z-]*)\b")
 HELP_MARGIN = 20  # where the explanations begin, at least
 

@@ -43,7 +43,7 @@ or {VARIABLES[-1]}.
   --topic NAME[:PARTITIONS]  make this topic first; may be given again and again
   --port PORT                where the broker listens; any free port if it is left out
   --override KEY=VALUE       any config key of the broker; may be given again and again
-  --log-level LEVEL          debug, info, warn (the default), error or off; what the broker logged is shown at the end
+  --log-level LEVEL          of what the broker logs, which is shown at the end: warn, or any other that start has
 
 Everything after -- is the command's.
 """

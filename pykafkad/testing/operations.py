@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 V = TypeVar("V")
 
+CLIENT_ID = "pykafkad.testing"
 TIMEOUT_S = 10.0
 IDLE_S = 0.5
 
@@ -55,21 +56,28 @@ class Operations(ABC):
         """A client of the broker, for what follows; whatever goes wrong with it is a BrokerError."""
         from pykafkad.errors import KafkaError
         from pykafkad.net.client import Cluster
+        from pykafkad.net.reaching import Unreachable
 
         if not self.running:
             raise BrokerError("the broker is not running")
+        began, limit_ms = time.monotonic(), max(1, int(timeout_s * 1000))
         cluster = Cluster(
             self.bootstrap_servers,
-            client_id="pykafkad.testing",
-            request_timeout_ms=max(1, int(timeout_s * 1000)),
+            client_id=CLIENT_ID,
+            request_timeout_ms=limit_ms,
+            api_timeout_ms=limit_ms,
+            setup_timeout_ms=limit_ms,
         )
         try:
             yield cluster
-        except TimeoutError as problem:
-            if isinstance(problem, BrokerTimeout):
-                raise
-            raise BrokerTimeout(f"the broker did not answer for {timeout_s:g} s") from problem
+        except BrokerError:
+            raise
+        except Unreachable as problem:
+            why = str(problem).partition(" --bootstrap-server")[0]
+            raise BrokerTimeout(f"the broker did not answer for {timeout_s:g} s: {why}") from problem
         except (KafkaError, OSError) as problem:
+            if isinstance(problem, OSError) and time.monotonic() - began >= timeout_s:
+                raise BrokerTimeout(f"the broker did not answer for {timeout_s:g} s") from problem
             raise BrokerError(f"the broker refused or broke off: {problem}") from problem
         finally:
             cluster.close()

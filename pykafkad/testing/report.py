@@ -1,4 +1,5 @@
-"""What a failed test's report says about its brokers: what they hold, what their groups are like, what they logged.
+"""What a failed test's report says about its brokers: what they hold, what their groups are like, what they were asked
+and logged.
 
 Owns the choice of what is shown, and its bounds. A broker of the test's own is shown whole. Of one that is shared only
 what belongs to this test is: records that were written since it began, groups that read them, log lines since then.
@@ -9,15 +10,17 @@ failure that it is about.
 from __future__ import annotations
 
 import os
+import re
 import time
 from typing import Any
 
 from pykafkad.testing.data import Span, spans_of
 from pykafkad.testing.groups import Group, committed, look_at
+from pykafkad.testing.operations import CLIENT_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from pykafkad.net.client import Cluster
     from pykafkad.testing.broker import Broker
@@ -28,6 +31,9 @@ TOPICS_MAX, GROUPS_MAX = 20, 20
 RECORDS_SHOWN = 3  # of a partition
 LOG_LINES_SHOWN = 50
 VALUE_LETTERS = 80
+
+# A line of the broker's log about a request, at the level debug.
+REQUEST_LINE = re.compile(r"\[\S+ (\S+)\] DEBUG \[requests\] (.*)")
 
 Section = tuple[str, str]
 
@@ -41,18 +47,14 @@ class Watched:
         self.since_ms = time.time_ns() // 1_000_000 if shared else 0
         self._log_bytes = log_bytes(broker)
 
-    def log(self) -> str:
-        """The last lines that were logged since then."""
+    def log_lines(self) -> list[str]:
+        """What was logged since then."""
         try:
             with open(self.broker.log_path, "rb") as file:
                 file.seek(self._log_bytes)
-                lines = file.read().decode(errors="replace").splitlines()
+                return file.read().decode(errors="replace").splitlines()
         except FileNotFoundError:
-            return "it is gone: the broker was closed"
-        left_out = (
-            [f"... {len(lines) - LOG_LINES_SHOWN} lines before"] if len(lines) > LOG_LINES_SHOWN else []
-        )
-        return "\n".join(left_out + lines[-LOG_LINES_SHOWN:])
+            return ["it is gone: the broker was closed"]
 
 
 def log_bytes(broker: Broker) -> int:
@@ -65,6 +67,7 @@ def log_bytes(broker: Broker) -> int:
 def sections(watched: Watched) -> list[Section]:
     broker = watched.broker
     name = f"kafka {broker.bootstrap_servers}"
+    lines = watched.log_lines()  # before we ask for anything
     found: list[Section] = []
     if broker.running and not broker.paused:
         try:
@@ -73,9 +76,28 @@ def sections(watched: Watched) -> list[Section]:
             found.append((f"{name}: topics and groups", f"they could not be asked for: {problem}"))
     else:
         found.append((name, "paused" if broker.paused else "not running"))
-    if text := watched.log():
-        found.append((f"{name}: log of this test", text))
+    requests, others = sorted_lines(lines)
+    for what, some in (("requests", requests), ("log of this test", others)):
+        if some:
+            found.append((f"{name}: {what}", "\n".join(last(some))))
     return found
+
+
+def sorted_lines(lines: Iterable[str]) -> tuple[list[str], list[str]]:
+    """The requests of the test's clients, each with its time of day, and the other lines of the log."""
+    requests, others = [], []
+    for line in lines:
+        request = REQUEST_LINE.fullmatch(line)
+        if request is None:
+            others.append(line)
+        elif f'"{CLIENT_ID}"' not in request[2]:
+            requests.append(f"{request[1]} {request[2]}")
+    return requests, others
+
+
+def last(lines: list[str]) -> list[str]:
+    left_out = len(lines) - LOG_LINES_SHOWN
+    return [*([f"... {left_out} before"] if left_out > 0 else []), *lines[-LOG_LINES_SHOWN:]]
 
 
 def asked(watched: Watched, name: str) -> Iterator[Section]:

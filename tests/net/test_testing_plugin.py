@@ -293,6 +293,21 @@ def test_a_broker_that_cannot_be_asked_is_shown_by_its_log(
     assert time.monotonic() - before < 60
 
 
+def test_requests_of_the_log_are_shown_apart() -> None:
+    at = "[2026-11-19 12:00:00,123]"
+    lines = [
+        f"{at} DEBUG [net] a connection",
+        f'{at} DEBUG [requests] 127.0.0.1:5 "rdkafka" Produce v10 topics=[orders] OK 80 us',
+        f'{at} DEBUG [requests] 127.0.0.1:6 "pykafkad.testing" Metadata v12 OK 80 us',
+        "Traceback",
+    ]
+    requests, others = report.sorted_lines(lines)
+    assert requests == ['12:00:00,123 127.0.0.1:5 "rdkafka" Produce v10 topics=[orders] OK 80 us']
+    assert others == [lines[0], "Traceback"]
+    assert report.last(["x"] * 60)[:2] == ["... 10 before", "x"]
+    assert report.last(["x"] * 50) == ["x"] * 50
+
+
 def test_a_report_that_cannot_be_made_does_not_hide_the_failure(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
