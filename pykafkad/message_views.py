@@ -111,13 +111,11 @@ def names(message: Any) -> tuple[list[str | bytes], list[str]]:
     groups: dict[str, None] = {}
     for struct in _structs(message):
         places = _places(struct.__class__)
-        for attribute in places.topics:
-            named = getattr(struct, attribute)
-            topics.update(dict.fromkeys([named] if isinstance(named, str | bytes) else named or ()))
-        for attribute in places.groups:
-            named = getattr(struct, attribute)
-            groups.update(dict.fromkeys([named] if isinstance(named, str) else named or ()))
-    return [each for each in topics if each and each != ZERO][:LOOKED_AT], [each for each in groups if each]
+        for attributes, found in ((places.topics, topics), (places.groups, groups)):
+            for attribute in attributes:
+                named: Any = getattr(struct, attribute)
+                found.update(dict.fromkeys(named[:LOOKED_AT] if isinstance(named, list) else [named]))
+    return [each for each in topics if each and each != ZERO], [each for each in groups if each]
 
 
 def _structs(message: Any) -> Iterator[Any]:

@@ -8,11 +8,13 @@ lines and no answer.
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.logs import DEBUG, TRACE, logger
-from pykafkad.message_views import cut, error_codes, names, view
+from pykafkad.message_views import LOOKED_AT, cut, error_codes, names, view
+from pykafkad.pure.fetch_session import NO_SESSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,8 +42,9 @@ class Watched:
         self.us = broker.clock.monotonic_us()  # when it began, until it has ended
         self.api = f"{context.route.name} v{context.version}"
         self.client_id = cut(context.client_id)
-        topics, self.groups = names(request)
-        self.topics = topic_names(broker, topics)
+        topics, groups = names(request)
+        self.topics = topic_names(broker, topics or followed_topics(broker, request))
+        self.groups = [cut(each) for each in groups]
         self.body: dict[str, Any] = {"request": view(request, context.version)} if watch.wants_bodies else {}
         self.errors: list[str] = []
         self.context_view = connection_view(broker, context.connection)
@@ -49,14 +52,22 @@ class Watched:
     def answered(self, context: Context) -> None:
         try:
             response = context.response
-            self.errors = [name_of(code) for code in error_codes(response)]
             if self._watch.wants_bodies:
                 self.body["response"] = view(response, context.version)
-            self.ended(context)
+            self._tell(context, [name_of(code) for code in error_codes(response)])
         except Exception as error:
             log.exception("an answer could not be shown", error)
 
-    def ended(self, context: Context) -> None:
+    def ended(self, context: Context, said: str) -> None:
+        """Without an answer."""
+        context.watcher = None
+        try:
+            self._tell(context, [said])
+        except Exception as error:
+            log.exception("a request could not be shown", error)
+
+    def _tell(self, context: Context, errors: list[str]) -> None:
+        self.errors = errors
         self.us = self._watch.clock.monotonic_us() - self.us
         if context.api_key == API_VERSIONS:
             self._watch.introduced(context)
@@ -100,18 +111,19 @@ class RequestWatch:
         """A handler that does the same, and is watched."""
 
         def watched(broker: Any, request: Any, context: Context) -> Any:
-            seen = Watched(self, broker, request, context)
-            context.watcher = seen.answered
+            try:
+                seen = Watched(self, broker, request, context)
+                context.watcher = seen.answered
+            except Exception as error:
+                log.exception("a request could not be shown", error)
+                return handle(broker, request, context)
             try:
                 response = handle(broker, request, context)
             except Exception as error:
-                context.watcher = None
-                seen.errors = [f"{type(error).__name__}: {error}"]
-                seen.ended(context)
+                seen.ended(context, f"{type(error).__name__}: {error}")
                 raise
             if response is None:
-                seen.errors = [NO_ANSWER]
-                seen.ended(context)
+                seen.ended(context, NO_ANSWER)
             return response
 
         return watched
@@ -153,6 +165,16 @@ def topic_names(broker: Any, topics: list[str | bytes]) -> list[str]:
         for each in topics
         if isinstance(each, str) or each in by_id
     ]
+
+
+def followed_topics(broker: Any, request: Any) -> list[str | bytes]:
+    """Of a fetch that names none, since its session knows them (KIP-227)."""
+    session = broker.fetch_sessions.get(getattr(request, "session_id", NO_SESSION))
+    return (
+        []
+        if session is None
+        else list(dict.fromkeys(key[0] for key in islice(session.partitions, LOOKED_AT)))
+    )
 
 
 def name_of(code: int) -> str:

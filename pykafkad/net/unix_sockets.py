@@ -49,15 +49,22 @@ def bind(path: str) -> socket.socket:
     try:
         with _address(path) as address:
             sock.bind(address)
-        os.chmod(path, PRIVATE)
-        mode = os.stat(path).st_mode
-        if stat.S_IMODE(mode) != PRIVATE:
-            os.unlink(path)
-            raise OSError(errno.EPERM, "the file system does not keep others from a socket")
+        _keep_private(path)
     except BaseException:
         sock.close()
         raise
     return sock
+
+
+def _keep_private(path: str) -> None:
+    try:
+        os.chmod(path, PRIVATE)
+        if stat.S_IMODE(os.stat(path).st_mode) != PRIVATE:
+            raise OSError(errno.EPERM, "the file system does not keep others from a socket")
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        raise
 
 
 def connect(path: str, timeout_s: float) -> socket.socket:

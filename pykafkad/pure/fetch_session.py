@@ -144,6 +144,9 @@ class FetchSessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
+    def get(self, session_id: int) -> Session | None:
+        return self._sessions.get(session_id)
+
     def __iter__(self) -> Iterator[Session]:
         return iter(list(self._sessions.values()))
 

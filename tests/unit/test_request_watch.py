@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from pykafkad import logs, messages
+from pykafkad import logs, messages, request_watch
 from pykafkad.handlers import list_offsets
-from pykafkad.message_views import CHARACTERS, ELEMENTS, HIDDEN, NODES, error_codes, names, view
+from pykafkad.message_views import CHARACTERS, ELEMENTS, HIDDEN, LOOKED_AT, NODES, error_codes, names, view
 from pykafkad.messages import (
     ApiVersionsRequest,
+    DeleteGroupsRequest,
     IncrementalAlterConfigsRequest,
     ListOffsetsRequest,
     MetadataRequest,
@@ -113,6 +114,33 @@ def test_what_has_no_answer_and_what_fails_is_told_too(
     assert seen[-1].errors == ["ValueError: a mistake of ours"]
 
 
+def test_a_fetch_of_a_session_that_names_no_topic_is_about_those_of_its_session(desk: Desk) -> None:
+    seen: list[Any] = []
+    desk.dispatcher.watch(seen.append)
+    session = desk.ask(fetch("orders", {}, session_epoch=0), 12).session_id
+    desk.ask(fetch("", session_id=session, session_epoch=1), 12)
+    assert [each.topics for each in seen] == [["orders"], ["orders"]]
+
+
+def test_a_mistake_of_the_watch_costs_no_answer(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, said: io.StringIO
+) -> None:
+    def fail(*given: Any) -> None:
+        raise ValueError("ours")
+
+    def failing_sink(seen: Any) -> None:
+        raise ValueError("a sink's")
+
+    desk.dispatcher.watch(failing_sink)
+    assert desk.ask(offsets_of("orders"), 5) is not None
+    assert desk.ask(produce("orders", 0, batch(b"a"), acks=0), 9) is None
+    monkeypatch.setattr(request_watch, "names", fail)
+    assert desk.ask(offsets_of("orders"), 5) is not None
+    text = said.getvalue()
+    assert "an answer could not be shown: ValueError: a sink's" in text
+    assert text.count("a request could not be shown: ValueError") == 2
+
+
 def test_whoever_stops_watching_is_told_no_more(desk: Desk) -> None:
     one: list[Any] = []
     two: list[Any] = []
@@ -155,6 +183,8 @@ def test_views_are_bounded_whatever_is_sent() -> None:
     assert len(shown["topics"]) == ELEMENTS + 1
     assert shown["topics"][-1] == f"… {100_000 - ELEMENTS} more"
     assert len(shown["topics"][0]["name"]) < CHARACTERS + 20
+    deleted = DeleteGroupsRequest(groups_names=[f"g{number}" for number in range(100_000)])
+    assert len(names(deleted)[1]) == LOOKED_AT
     deep = ProduceResponse(
         responses=[
             ProduceResponse.TopicProduceResponse(
