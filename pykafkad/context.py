@@ -21,7 +21,7 @@ class ConnectionState:
     def __init__(self) -> None:
         self.principal = ANONYMOUS
         self.software: tuple[str, str] | None = None  # the client's, and its version
-        self.client_id = ""  # as it was when the client introduced itself
+        self.client_id = ""  # the one with which the client introduced itself; equal ones are one object
         self.waiters: set[Waiter] | None = None  # made for the first one: many connections never wait
 
     def own_waiters(self) -> set[Waiter]:

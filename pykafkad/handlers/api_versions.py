@@ -7,6 +7,7 @@ so that the client can ask again.
 
 from __future__ import annotations
 
+from sys import intern
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import handlers
@@ -51,7 +52,7 @@ def handle(broker: Broker, request: ApiVersionsRequest, context: Context) -> Any
     if version >= SOFTWARE_SINCE:
         software = shared_software(request.client_software_name, request.client_software_version)
         state = broker.state_of(context.connection)
-        state.software, state.client_id = software, context.client_id
+        state.software, state.client_id = software, intern(context.client_id[:SOFTWARE_CHARACTERS])
     image = broker.image
     return ApiVersionsResponse(
         api_keys=rows(),

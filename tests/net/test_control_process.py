@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import stat
 import subprocess
@@ -357,6 +358,79 @@ def test_a_trace_outlives_the_time_after_which_idle_connections_are_closed(tmp_p
         assert next(control.events())["request"]["api"] == "Metadata v9"
         control.close()
         idle.close()
+
+
+# -- the tools
+
+
+def tool(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("KAFKA_")}
+    command = [sys.executable, "-m", "pykafkad", *arguments]
+    return subprocess.run(
+        command, env={**kept, **environment}, capture_output=True, text=True, timeout=DEADLINE_S, check=False
+    )
+
+
+def pid_shown(*arguments: str, **environment: str) -> int:
+    shown = tool("status", "--json", *arguments, **environment)
+    assert shown.returncode == 0, shown.stderr
+    pid: int = json.loads(shown.stdout)["broker"]["pid"]
+    return pid
+
+
+def test_the_tools_find_the_broker(kafka: Broker, tmp_path: Path) -> None:
+    """By its directory, by where it listens, by the environment, and in the usual directory."""
+    nowhere = {"XDG_DATA_HOME": os.fspath(tmp_path), "KAFKA_BOOTSTRAP_SERVERS": "127.0.0.1:1"}
+    assert pid_shown("--data", kafka.data, **nowhere) == kafka.pid
+    assert pid_shown("--bootstrap-server", f"127.0.0.1:1,{kafka.bootstrap_servers}", **nowhere) == kafka.pid
+    assert pid_shown(**{**nowhere, "KAFKA_BOOTSTRAP_SERVERS": kafka.bootstrap_servers}) == kafka.pid
+    with Broker(data=tmp_path / "pykafkad") as usual:
+        assert pid_shown(**nowhere) == usual.pid
+    neither = tool("status", **nowhere)
+    assert neither.returncode == 1
+    assert neither.stderr == (
+        f"no broker runs in {tmp_path}/pykafkad; no broker answers at 127.0.0.1:1: Connection refused."
+        " Name one with --data DIR or --bootstrap-server\n"
+    )
+
+
+def test_a_broker_of_the_same_directory_that_listens_elsewhere_is_not_the_one(tmp_path: Path) -> None:
+    """As on another machine, whose broker names a directory that there is here too."""
+    with Broker(data=tmp_path / "one") as one, Broker(data=tmp_path / "two") as two:
+        os.rename(tmp_path / "one" / SOCKET, tmp_path / "hidden")
+        os.rename(tmp_path / "two" / SOCKET, tmp_path / "one" / SOCKET)
+        shown = tool("status", "--bootstrap-server", one.bootstrap_servers)
+        assert shown.returncode == 1 and "has no control socket that can be opened from here" in shown.stderr
+        os.rename(tmp_path / "one" / SOCKET, tmp_path / "two" / SOCKET)
+        assert pid_shown("--bootstrap-server", two.bootstrap_servers) == two.pid
+
+
+def test_a_trace_ends_with_an_interrupt_and_with_its_broker(tmp_path: Path) -> None:
+    with Broker(data=tmp_path) as broker:
+        command = [sys.executable, "-m", "pykafkad", "trace", "--data", os.fspath(tmp_path)]
+        traces = [
+            subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            for _ in range(2)
+        ]
+        with broker.client() as client:
+            for process in traces:  # one line shows that it is there
+                stop = threading.Event()
+
+                def keep_asking(stop: threading.Event = stop) -> None:
+                    while not stop.wait(0.01):
+                        client.call(MetadataRequest(topics=[]), 9)
+
+                asking = threading.Thread(target=keep_asking)
+                asking.start()
+                assert process.stdout is not None and "Metadata v9 OK" in process.stdout.readline()
+                stop.set()
+                asking.join()
+        traces[0].send_signal(signal.SIGINT)
+        assert traces[0].wait(DEADLINE_S) == 0
+        broker.stop()
+        said_last = traces[1].communicate(timeout=DEADLINE_S)[1]
+        assert traces[1].returncode == 1 and "has closed the control connection" in said_last
+        traces[0].communicate()
 
 
 # -- lines of text, on both loops
