@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pykafkad.control import group_facts
 from pykafkad.control.lines import CommandError, check_known, text
 from pykafkad.control.status import broker_facts
+from pykafkad.coordinator.runtime.hosts import java_text
 from pykafkad.errors import KafkaError
 from pykafkad.message_views import cut
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     Row = dict[str, Any]
 
+READ_COMMITTED = 1
 TOPICS_MAX = 100
 PARTITIONS_MAX = 1_000  # of a topic
 SIMILAR_MAX = 2_000  # names of topics that are told where one is not found
@@ -110,23 +112,34 @@ def open_transaction(replica: Replica) -> Row | None:
 
 def fetches(broker: Broker, topics: set[str]) -> Iterator[Row | None]:
     connected = {"{}:{}".format(*each.peer) for each in broker.reactor.connections}
-    parked = {}
+    parked = set()
     for waiter in broker.waiting:
         fetch: Any = waiter.request
         if fetch is not None:
-            context = fetch.context
-            address = "{}:{}".format(*context.connection.peer)
-            who = {"client_id": cut(context.client_id), "address": address, "connected": True, "idle_ms": 0}
-            who["committed_only"] = fetch.request.isolation_level == 1
-            parked[address] = who
+            host, port = fetch.context.connection.peer
+            who = client_facts(fetch.context.client_id, f"{host}:{port}")
+            who["committed_only"] = fetch.request.isolation_level == READ_COMMITTED
+            parked.add(who["address"])
             yield from followed_rows(broker, topics, who, fetch.followed)
     for session in broker.fetch_sessions:
         client_id, address, committed_only = session.client
         if address not in parked:
             idle_ms = max(0, broker.clock.monotonic_ms() - session.last_used_ms)
-            who = {"client_id": cut(client_id), "address": address, "connected": address in connected}
-            who |= {"idle_ms": idle_ms, "committed_only": committed_only}
+            who = client_facts(client_id, address, idle_ms=idle_ms, connected=address in connected)
+            who["committed_only"] = committed_only
             yield from followed_rows(broker, topics, who, list(session.partitions.values()))
+
+
+def client_facts(client_id: str, address: str, *, idle_ms: int = 0, connected: bool = True) -> Row:
+    """`host`: as groups have it of their members."""
+    host = java_text(address.rpartition(":")[0]).removeprefix("/")
+    return {
+        "client_id": cut(client_id),
+        "address": address,
+        "host": host,
+        "connected": connected,
+        "idle_ms": idle_ms,
+    }
 
 
 def followed_rows(

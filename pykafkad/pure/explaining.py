@@ -408,10 +408,8 @@ def name_of(row: Row) -> str:
 
 
 def of_member(member: Row, fetch: Row) -> bool:
-    """The same client id from the same address: what is known of a fetch does not name its group."""
-    return bool(
-        fetch["client_id"] == member["client_id"] and fetch["address"].rpartition(":")[0] == member["host"]
-    )
+    """The same client id from the same host: what is known of a fetch does not name its group."""
+    return bool((fetch["client_id"], fetch["host"]) == (member["client_id"], member["host"]))
 
 
 def of_group(facts: Facts, fetch: Row) -> bool:

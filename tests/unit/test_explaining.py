@@ -48,6 +48,7 @@ def member(name: str = "m", **changed: Any) -> Row:
 def fetch(index: int = 0, **changed: Any) -> Row:
     row = {
         "client_id": "m",
+        "host": "127.0.0.1",
         "address": "127.0.0.1:5000",
         "connected": True,
         "idle_ms": 0,

@@ -159,6 +159,12 @@ def test_facts_about_fetches_come_from_those_that_wait_and_from_sessions(desk: G
     assert (waiting["what"], waiting["client_id"], waiting["partitions"]) == ("Fetch", "b", ["t-0"])
 
 
+def test_the_host_of_a_fetch_is_written_as_that_of_a_member() -> None:
+    assert facts.client_facts("c", "127.0.0.1:5000")["host"] == "127.0.0.1"
+    assert facts.client_facts("c", "::1:5000")["host"] == "0:0:0:0:0:0:0:1"
+    assert facts.client_facts("c", "::ffff:10.0.0.1:5000")["host"] == "10.0.0.1"
+
+
 def test_facts_about_what_is_not_there(desk: GroupDesk) -> None:
     (missing,) = known(facts.rows(desk, None, {"topic": "order"}), "topic")
     assert missing["exists"] is False and "orders" in missing["others"]
