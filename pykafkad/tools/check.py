@@ -33,6 +33,18 @@ Nothing is written. Exit code: 0 nothing is wrong, 1 something is, 2 a wrong com
   --json           the findings as one JSON object
   --threads COUNT  how many partitions are read at a time; as many as there are processors by default
 """
+JSON_EXAMPLE = """\
+{"cluster_id": "gBCFj69LRBia3RVeE5ms7g", "node_id": "1",
+ "directories": [{"directory": "/data", "clean": true, "problems": [], "notes": [], "start": []}],
+ "partitions": [{"partition": "orders-0", "path": "/data/orders-0", "segments": 1, "bytes": 71, "batches": 1,
+  "records": 1, "log_start_offset": 0, "log_end_offset": 1,
+  "problems": [{"file": "00000000000000000000.log", "what": "the checksum is wrong", "position": 0,
+    "offsets": [0, 0]}],
+  "notes": ["what is no problem"], "start": ["what a start would do"],
+  "log_start_offset_after_start": 0, "log_end_offset_after_start": 0}],
+ "problems": 1}
+"""
+JSON_NOTE = "position and offsets of a problem are null where it has none; the last problems is their number."
 
 
 class Options:

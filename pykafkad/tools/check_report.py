@@ -34,12 +34,8 @@ class Problem:
         return f"{self.file}: {self.text}{where}{which}"
 
     def fields(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"file": self.file, "what": self.text}
-        if self.position is not None:
-            found["position"] = self.position
-        if self.offsets is not None:
-            found["offsets"] = list(self.offsets)
-        return found
+        offsets = None if self.offsets is None else list(self.offsets)
+        return {"file": self.file, "what": self.text, "position": self.position, "offsets": offsets}
 
 
 class Hints:

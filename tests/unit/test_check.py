@@ -18,7 +18,7 @@ from pykafkad import tools, uuids
 from pykafkad.hot import records
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.manager import LogManager
-from pykafkad.tools import check_partition
+from pykafkad.tools import check, check_partition
 from pykafkad.tools.check_report import Report
 from tests.storage_kit import (
     NOW_MS,
@@ -489,6 +489,10 @@ def test_as_json(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
         }
     ]
     assert (partition["log_end_offset"], partition["records"]) == (20, 19)
+    shape = json.loads(check.JSON_EXAMPLE)
+    assert found.keys() == shape.keys()
+    for rows in ("directories", "partitions"):
+        assert found[rows][0].keys() == shape[rows][0].keys()
 
 
 def test_only_some_topics(stopped: Path, capsys: pytest.CaptureFixture[str]) -> None:
