@@ -70,13 +70,14 @@ class CallTimeout(errors.KafkaError):
 
 
 def addresses(text: str) -> list[Address]:
-    """`host:port,[::1]:port`; ClientError with Kafka's words for anything else."""
+    """`host:port,[::1]:port`, each with or without a `PROTOCOL://`, which Kafka's clients skip as well; ClientError
+    with Kafka's words for anything else."""
     found = []
     for entry in (part.strip() for part in text.split(",")):
         if not entry:
             continue
-        host, _, port = entry.rpartition(":")
-        if not host or not port.isdecimal():
+        host, _, port = entry.rpartition("://")[2].rpartition(":")
+        if not host or "/" in host or not port.isdecimal():
             raise ClientError(f"Invalid url in bootstrap.servers: {entry} (HOST:PORT is expected)")
         if int(port) > 65535:
             raise ClientError(f"Invalid port in bootstrap.servers: {entry}")

@@ -8,16 +8,14 @@ called, and talks to brokers through net/client.
 
 from __future__ import annotations
 
-import sys
-
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
 # the name on the command line -> the module, and what it does
 TOOLS: dict[str, tuple[str, str]] = {
     "topics": ("topics", "create, alter, list, describe and delete topics (kafka-topics)"),
-    "configs": ("configs", "show and change configs of topics, brokers, groups, users … (kafka-configs)"),
+    "configs": ("configs", "show and change configs of topics, brokers, groups, users, ... (kafka-configs)"),
     "groups": ("groups", "list, describe, reset and delete groups (kafka-consumer-groups, kafka-groups)"),
     "offsets": ("offsets", "first, last and timed offsets of partitions (kafka-get-offsets)"),
     "produce": ("produce", "records from the lines of standard input (kafka-console-producer)"),
@@ -38,31 +36,34 @@ EXIT_UNREAD = 141  # as a shell reports a program that died of SIGPIPE: nobody r
 
 def main(name: str, arguments: Sequence[str]) -> int:
     """Run one of TOOLS; the exit code."""
-    from importlib import import_module
-
     from pykafkad.tools import output
 
-    tool = import_module(f"pykafkad.tools.{TOOLS[name][0]}")
+    output.mend_streams()
     try:
-        code = _run(tool.main, arguments)
+        code = _run(name, list(arguments))
         output.flush()
     except output.Unread:
         output.discard()
         return EXIT_UNREAD
-    except OSError as problem:
-        sys.stderr.write(f"standard output: {problem.strerror}\n")
+    except output.Unwritable as problem:
+        output.discard()
+        output.error(str(problem))
         return EXIT_FAILURE
     return code
 
 
-def _run(tool: Callable[[list[str]], int], arguments: Sequence[str]) -> int:
+def _run(name: str, arguments: list[str]) -> int:
+    from importlib import import_module
+
     from pykafkad.tools import output
 
     try:
-        return tool(list(arguments))
+        tool = import_module(f"pykafkad.tools.{TOOLS[name][0]}")
+        code: int = tool.main(arguments)
+        return code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
-    except output.Unread:
+    except output.Unwritable:
         raise
     except Exception as problem:
         output.error(_said(problem))

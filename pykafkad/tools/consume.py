@@ -115,11 +115,13 @@ def body(options: Options) -> int:
     configs = consumer_configs(options)
     offset = start_offset(options)
     write = _formatter(options)
+    watched = settings.Watched(configs)
     try:
-        with_consumer = _Run(options, configs, offset, write)
+        with_consumer = _Run(options, watched, offset, write)
     except (ClientError, errors.KafkaError, OSError, ValueError) as problem:
         output.error(failures.message_of(problem))
         return 1
+    watched.warn_unused(settings.pairs(_typed(options, "command-property", "consumer-property")))
     return with_consumer.run()
 
 
@@ -150,8 +152,7 @@ def consumer_configs(options: Options) -> dict[str, str]:
     """The configs of the file, overridden by the properties, overridden by the options."""
     file = options.value("consumer.config" if options.has("consumer.config") else "command-config")
     from_file = settings.load(file) if file is not None else {}
-    pairs = options.values("consumer-property" if options.has("consumer-property") else "command-property")
-    extra = settings.pairs(pairs)
+    extra = settings.pairs(_typed(options, "command-property", "consumer-property"))
     groups = {found["group.id"] for found in (from_file, extra) if "group.id" in found}
     if options.has("group"):
         groups.add(options.text("group"))
@@ -174,6 +175,10 @@ def consumer_configs(options: Options) -> dict[str, str]:
         configs["group.id"] = f"console-consumer-{randrange(100_000)}"
         configs.setdefault("enable.auto.commit", "false")
     return configs
+
+
+def _typed(options: Options, name: str, old_name: str) -> list[str]:
+    return options.values(old_name if options.has(old_name) else name)
 
 
 def _set_reset(options: Options, configs: dict[str, str]) -> None:
@@ -223,8 +228,11 @@ def _formatter(options: Options) -> formatters.Write:
             given = options.value(f"{which}-deserializer")
             if given:
                 properties[f"{which}.deserializer"] = given
-        pairs = options.values("property" if options.has("property") else "formatter-property")
-        return formatters.choose(options.text("formatter"), properties | settings.pairs(pairs))
+        typed = settings.pairs(_typed(options, "formatter-property", "property"))
+        watched = settings.Watched(properties | typed)
+        formatter = formatters.choose(options.text("formatter"), watched)
+        watched.warn_unused(typed)
+        return formatter
     except ClientError as problem:
         raise Usage(str(problem)) from problem
 
@@ -247,7 +255,7 @@ class _Run:
         self._count = 0
         self._bytes = 0
         self._started = time.monotonic()
-        self._progress = output.Progress(enabled=not sys.stdout.isatty())
+        self._progress = output.Progress(enabled=sys.stdout is None or not sys.stdout.isatty())
         self._consumer = Consumer(settings.bootstrap(options.value("bootstrap-server"), configs), configs)
         self._subscribe(options, offset)
 
@@ -270,7 +278,7 @@ class _Run:
             self._copy()
         except KeyboardInterrupt:
             code = 130
-        except output.Unread:
+        except output.Unwritable:
             self._close()
             raise
         except Unreachable as problem:

@@ -396,7 +396,7 @@ def run(
         if wants_json:
             output.json_document(failures.as_json(problem))
     except Exception as problem:
-        if not wants_json or isinstance(problem, output.Unread):
+        if not wants_json or isinstance(problem, output.Unwritable):
             raise
         output.error(failures.message_of(problem))
         output.json_document(failures.as_json(problem))

@@ -11,12 +11,16 @@ import sys
 import time
 
 GATHER_BYTES = 64 * 1024
-STDOUT = 1
+STDOUT, STDERR = 1, 2
 PROGRESS_PAUSE_S = 0.2
 
 
-class Unread(Exception):
-    """Nobody reads standard output any more."""
+class Unwritable(Exception):
+    """Standard output cannot be written to; str() says why."""
+
+
+class Unread(Unwritable):
+    """Nobody reads it any more."""
 
 
 _parts: list[bytes] = []
@@ -58,13 +62,15 @@ def flush() -> None:
     if not data:
         return
     _erase_progress()
-    if sys.stdout is sys.__stdout__ and sys.stdout is not None:
+    if sys.stdout is sys.__stdout__:
         view = memoryview(data)
         while view:
             try:
                 view = view[os.write(STDOUT, view) :]
             except BrokenPipeError as problem:
                 raise Unread from problem
+            except OSError as problem:
+                raise Unwritable(f"standard output: {problem.strerror}") from problem
     else:
         sys.stdout.write(data.decode(errors="replace"))
 
@@ -95,6 +101,18 @@ def error(text: str) -> None:
 def _erase_progress() -> None:
     if _progress is not None:
         _progress.clear()
+
+
+def mend_streams() -> None:
+    """A stream that was closed before the program started must not become a socket's descriptor; what is written to
+    standard error then goes nowhere."""
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    while (descriptor := os.open(os.devnull, os.O_RDONLY)) <= STDERR:
+        pass
+    os.close(descriptor)
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115, for as long as the program runs
 
 
 class Progress:

@@ -162,9 +162,14 @@ def main(arguments: Sequence[str]) -> int:
 def body(options: Options) -> int:
     _check(options)
     try:
-        reader = LineReader(reader_properties(options))
-        configs = producer_configs(options)
+        properties = settings.Watched(reader_properties(options))
+        reader = LineReader(properties)
+        properties.warn_unused(settings.pairs(_typed(options, "reader-property")))
+        configs = settings.Watched(producer_configs(options))
         producer = Producer(settings.bootstrap(options.value("bootstrap-server"), configs), configs)
+        configs.warn_unused(settings.pairs(_typed(options, "command-property")))
+        if sys.stdin is None:
+            raise ClientError("standard input is closed")
         return _Run(options, reader, producer).run()
     except (OptionError, ClientError, errors.KafkaError, OSError) as problem:
         output.error(failures.described(problem))
@@ -197,20 +202,24 @@ def _current(options: Options, name: str) -> str:
     return old if options.has(old) else name
 
 
+def _typed(options: Options, name: str) -> list[str]:
+    return options.values(_current(options, name))
+
+
 def reader_properties(options: Options) -> dict[str, str]:
     reader = options.text("line-reader")
     if reader != READER_CLASS:
         raise ClientError(f"{reader}: there is no line reader but {READER_CLASS}")
     file = options.value("reader-config")
     found = settings.load(file) if file is not None else {}
-    return found | settings.pairs(options.values(_current(options, "reader-property")))
+    return found | settings.pairs(_typed(options, "reader-property"))
 
 
 def producer_configs(options: Options) -> dict[str, str]:
     """The configs of the file, overridden by the properties, overridden by the options."""
     file = options.value(_current(options, "command-config"))
     found = settings.load(file) if file is not None else {}
-    found |= settings.pairs(options.values(_current(options, "command-property")))
+    found |= settings.pairs(_typed(options, "command-property"))
     found["compression.type"] = "none"
     if options.has("compression-codec"):
         found["compression.type"] = options.value("compression-codec") or "gzip"
@@ -280,7 +289,7 @@ class _Run:
         self._is_sync = options.has("sync")
         self._reader = reader
         self._producer = producer
-        self._prompts = sys.stdin.isatty() and sys.stdout.isatty()
+        self._prompts = all(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout))
         self._ledger = Ledger(self._topic)
         self._number = 0  # of the line
         self._ended = False  # the input is read to its end, or was interrupted

@@ -7,8 +7,10 @@ that would change who can read the data in transit is refused, never ignored.
 from __future__ import annotations
 
 import os
+from typing import Any
 
 from pykafkad.net.client import ClientError, whole_number
+from pykafkad.tools import options, output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +36,33 @@ def load(path: str) -> dict[str, str]:
         raise ClientError(f"{path} ({problem.strerror})") from problem
     except properties.PropertiesError as problem:
         raise ClientError(f"{path}: {problem}") from problem
+
+
+class Watched(dict[str, str]):
+    """Properties that know which of them were asked for: a name that nobody asks for is misspelt or has no effect."""
+
+    def __init__(self, given: Mapping[str, str]) -> None:
+        super().__init__(given)
+        self._asked: set[object] = set()
+
+    def __getitem__(self, key: str) -> str:
+        self._asked.add(key)
+        return super().__getitem__(key)
+
+    def __contains__(self, key: object) -> bool:
+        self._asked.add(key)
+        return super().__contains__(key)
+
+    def get(self, key: str, default: Any = None) -> Any:
+        self._asked.add(key)
+        return super().get(key, default)
+
+    def warn_unused(self, typed: Iterable[str]) -> None:
+        """Of those that were typed as key=value, name the ones that have no effect."""
+        for name in typed:
+            if name not in self._asked:
+                question = options.nearest(name, map(str, self._asked))
+                output.error(f"WARN {name} has no effect here{question}")
 
 
 def pairs(arguments: Iterable[str]) -> dict[str, str]:
