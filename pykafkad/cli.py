@@ -112,7 +112,9 @@ def read_options(
             continue
         name, equals, value = argument.partition("=")
         if name not in setters:
-            raise UsageError(f"unknown option {name}; see pykafkad help")
+            from pykafkad.tools.names import nearest
+
+            raise UsageError(f"unknown option {name}; see pykafkad help{nearest(name, setters)}")
         if not equals:
             if not rest:
                 raise UsageError(f"{name} needs a value")
@@ -248,9 +250,9 @@ def tools_usage() -> str:
 def unknown(command: str) -> str:
     """What to say of a command that is none, with the name that is nearest."""
     from pykafkad.completion import names
-    from pykafkad.tools.options import nearest
+    from pykafkad.tools.names import nearest
 
-    return f"unknown command {command}{nearest(command, names())}; see pykafkad help"
+    return f"unknown command {command}; see pykafkad help{nearest(command, names())}"
 
 
 def start(options: Options) -> int:

@@ -14,6 +14,7 @@ from pykafkad.storage.files import TopicPartition
 from pykafkad.storage.log.log import INTERNAL_TOPICS
 from pykafkad.tools import check_directory, check_partition, output
 from pykafkad.tools.check_report import Hints, Problem, Report
+from pykafkad.tools.names import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +103,8 @@ def read_options(arguments: Sequence[str]) -> Options:
             else:
                 raise ValueError(f"--threads {value}: a number from 1 to 1024 is allowed")
         elif argument.startswith("-"):
-            raise ValueError(f"unknown option {argument}; see pykafkad check --help")
+            question = nearest(argument, ("--topic", "--threads", "--json"))
+            raise ValueError(f"unknown option {argument}; see pykafkad check --help{question}")
         elif not os.path.isdir(argument):
             raise ValueError(f"{argument} is no directory")
         else:

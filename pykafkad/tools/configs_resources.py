@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pykafkad import errors
-from pykafkad.tools import admin, admin_groups, output, settings
+from pykafkad.tools import admin, admin_groups, failures, output, settings
 from pykafkad.tools.java import hash_order
 from pykafkad.tools.options import Options
 
@@ -105,7 +105,14 @@ def alter(
             raise ValueError(f"Invalid broker logger(s): {','.join(unknown)}")
     changes = [(admin.DELETE, key, "") for key in deleted]
     changes += [(admin.SET, key, text) for key, text in added.items()]
-    admin.alter_configs(cluster, (TYPES[entity_type], name), changes)
+    try:
+        admin.alter_configs(cluster, (TYPES[entity_type], name), changes)
+    except errors.KafkaError:
+        from pykafkad.config import TOPIC_KEYS
+
+        for key in added if entity_type == "topics" else ():
+            failures.hint(key, TOPIC_KEYS)
+        raise
 
 
 # -- showing

@@ -6,7 +6,6 @@ standard error is a terminal, a line there shows how many there are so far.
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from random import randrange
@@ -262,11 +261,7 @@ class _Run:
     def _subscribe(self, options: Options, offset: int) -> None:
         topic = options.value("topic")
         if topic is None:
-            try:
-                pattern = re.compile(options.text("include"))
-            except re.error as problem:
-                raise ClientError(f"{problem}: {options.text('include')}") from None
-            self._consumer.subscribe(pattern=pattern)
+            self._consumer.subscribe(pattern=settings.expression("include", options.text("include")))
         elif options.has("partition"):
             self._consumer.assign({(topic, options.integer("partition")): offset})
         else:
@@ -287,7 +282,7 @@ class _Run:
             return 1
         except (ClientError, errors.KafkaError, OSError, ValueError) as problem:
             output.error(f"ERROR {failures.message_of(problem)}")
-            code = 0 if isinstance(problem, errors.KafkaError) else 1
+            code = 1
         self._close()
         output.error(f"Processed a total of {self._count} messages")
         if self._tells_events:

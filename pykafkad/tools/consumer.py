@@ -11,7 +11,7 @@ import time
 
 from pykafkad import errors
 from pykafkad.net.client import ClientError, Cluster, api_timeouts
-from pykafkad.tools import admin, admin_groups, settings, times
+from pykafkad.tools import admin, admin_groups, output, settings, times
 from pykafkad.tools.fetching import READ_COMMITTED, READ_UNCOMMITTED, Chunk, Fetcher, FetchSettings
 from pykafkad.tools.membership import ClassicMembership, MemberSettings
 from pykafkad.tools.membership_consumer import ConsumerMembership
@@ -46,6 +46,7 @@ class Consumer:
         self._committed_at = time.monotonic()
         self._refreshed_at = float("-inf")
         self._topics: list[str] = []
+        self._missing: set[str] = set()  # topics that are known not to be there
         self._pattern: Pattern[str] | None = None
         self._membership: ClassicMembership | ConsumerMembership | None = None
         self.consumed: dict[Partition, int] = {}  # what the caller is through with
@@ -120,6 +121,9 @@ class Consumer:
         self._refreshed_at = time.monotonic()
         known = {row.name: len(row.partitions) for row in rows if not row.error_code}
         for row in rows:
+            if row.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION and row.name not in self._missing:
+                self._missing.add(row.name)
+                output.error(f"WARN topic {row.name} does not exist yet: waiting for it")
             if row.error_code in (errors.INVALID_TOPIC_EXCEPTION, errors.TOPIC_AUTHORIZATION_FAILED):
                 raise errors.KafkaError(row.error_code, _topic_fault(row.error_code, row.name))
         if self._pattern is not None:
@@ -181,7 +185,7 @@ class Consumer:
         found = {}
         for key, offset in admin.list_offsets(self._cluster, wanted, isolation=self._isolation).items():
             if isinstance(offset, errors.KafkaError):
-                raise offset
+                raise errors.KafkaError(offset.code, f"{key[0]}-{key[1]}: {offset.text}")
             found[key] = offset
         return found
 

@@ -72,7 +72,7 @@ class Faults:
 def base_offset_of(path: str) -> int:
     stem = os.path.basename(path).partition(".")[0]
     if not stem.isdecimal():
-        raise ClientError(f'For input string: "{stem}"')
+        raise ClientError(f"{path}: these files are called by their first offset, as in {0:020d}.log")
     return int(stem)
 
 

@@ -97,6 +97,8 @@ class Dump:
         self.faults = dump_indexes.Faults()
 
     def file(self, path: str) -> None:
+        if os.path.isdir(path):
+            raise ClientError(f"{path} is a directory: --files takes the files in it, with commas")
         output.line(f"Dumping {path}")
         suffix = os.path.splitext(os.path.basename(path))[1]
         if suffix in (".log", ".checkpoint"):

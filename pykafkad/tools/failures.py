@@ -7,10 +7,12 @@ kind. Except for a few, the names follow from those of the error codes.
 from __future__ import annotations
 
 from pykafkad import errors
+from pykafkad.tools import output
+from pykafkad.tools.names import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 PACKAGE = "org.apache.kafka.common.errors"
 
@@ -78,6 +80,14 @@ def as_json(problem: BaseException) -> dict[str, dict[str, str]]:
     else:
         name = getattr(problem, "kind", "FAILED")
     return {"error": {"name": name, "message": message_of(problem).strip()}}
+
+
+def hint(name: str, known: Iterable[str]) -> None:
+    """Ask whether another name was meant, on standard error, where the message itself is Kafka's."""
+    names = list(known)
+    question = nearest(name, names) if name not in names else ""
+    if question:
+        output.error(f"WARN no such name: {name}{question}")
 
 
 class Told(Exception):

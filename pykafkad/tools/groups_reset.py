@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 from pykafkad import errors
 from pykafkad.tools import admin, admin_groups, failures, output, times
 from pykafkad.tools.java import hash_order, partition_hash
@@ -9,7 +11,7 @@ from pykafkad.tools.options import Options, Usage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pykafkad.net.client import Cluster
     from pykafkad.tools.admin import Partition
@@ -232,11 +234,9 @@ class Planner:
 
 def read_plans(path: str, group_id: str | None) -> dict[str, Plan]:
     """topic,partition,offset for the one group; or group,topic,partition,offset."""
-    import csv
-
     plans: dict[str, Plan] = {}
     with open(path, newline="", encoding="utf-8") as file:
-        for row in csv.reader(file):
+        for row in _rows(path, csv.reader(file)):
             if not row:
                 continue
             if group_id is not None and len(row) == 3:
@@ -248,6 +248,13 @@ def read_plans(path: str, group_id: str | None) -> dict[str, Plan]:
             except ValueError:
                 raise ValueError(f"{path}: {','.join(row)}: partition and offset are numbers") from None
     return plans
+
+
+def _rows(path: str, reader: Iterable[list[str]]) -> Iterator[list[str]]:
+    try:
+        yield from reader
+    except (UnicodeDecodeError, csv.Error) as problem:
+        raise ValueError(f"{path}: no CSV in UTF-8: {problem}") from problem
 
 
 def export(plans: Mapping[str, Plan], *, with_group: bool) -> str:

@@ -83,7 +83,7 @@ def _brokers(text: str) -> set[int]:
     try:
         return {int(part) for part in text.split(",") if part}
     except ValueError:
-        raise ValueError(f'For input string: "{text}"') from None
+        raise ValueError(f"--broker-list takes the ids of brokers, with commas: {text}") from None
 
 
 def _by_hash(ids: Iterable[int]) -> list[int]:

@@ -11,6 +11,7 @@ completion (pykafkad/completion.py) and docs/tools.md.
 from __future__ import annotations
 
 from pykafkad.tools import failures, output
+from pykafkad.tools.names import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ NONE, OPTIONAL, REQUIRED, MANY = range(
 )  # whether an option takes an argument; many: all up to the next option
 STRING, INTEGER, LONG, DOUBLE = "String", "Integer", "Long", "Double"
 RANGES = {INTEGER: 1 << 31, LONG: 1 << 63}
-NEAR = 0.7  # how alike a name must be to be asked for
 WIDTH, GAP = 80, 2  # width of the explanation's two columns
 
 
@@ -334,15 +334,6 @@ def _converted(option: Option, text: str) -> str:
     if not fits:
         raise OptionError(f"Cannot parse argument '{text}' of option {option.name}")
     return text
-
-
-def nearest(name: str, known: Iterable[str], prefix: str = "") -> str:
-    """A question for who misspelt a name, if one of the known names is near."""
-    from difflib import get_close_matches
-
-    names = list(known)
-    found = [one for one in names if name and one.startswith(name)] or get_close_matches(name, names, 1, NEAR)
-    return f"; did you mean {prefix}{found[0]}?" if found else ""
 
 
 def check_address(text: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from random import randrange
 
 from pykafkad import errors
@@ -131,7 +130,7 @@ class _Run:
         if topic is not None:
             consumer.subscribe([topic])
         else:
-            consumer.subscribe(pattern=re.compile(self._options.text("include")))
+            consumer.subscribe(pattern=settings.expression("include", self._options.text("include")))
         return consumer
 
     def _on_revoked(self, partitions: Sequence[Partition]) -> None:

@@ -161,13 +161,12 @@ class _Plan:
 
 def read_payloads(path: str, delimiter: str) -> list[bytes]:
     """The parts of a text file between matches of the delimiter."""
-    import re
-
     output.line(f"Reading payloads from: {os.path.abspath(path)}")
     if not os.path.exists(path) or os.path.getsize(path) == 0:
         raise ValueError("File does not exist or empty file provided.")
     with open(path, encoding="utf-8", errors="replace", newline="") as file:
-        parts = re.split("\n" if delimiter == "\\n" else delimiter, file.read())
+        between = settings.expression("payload-delimiter", "\n" if delimiter == "\\n" else delimiter)
+        parts = between.split(file.read())
     if parts and not parts[-1]:
         parts.pop()
     output.line(f"Number of records read: {len(parts)}")

@@ -7,10 +7,12 @@ that would change who can read the data in transit is refused, never ignored.
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from pykafkad.net.client import ClientError, whole_number
-from pykafkad.tools import options, output
+from pykafkad.tools import output
+from pykafkad.tools.names import nearest
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ class Watched(dict[str, str]):
         """Of those that were typed as key=value, name the ones that have no effect."""
         for name in typed:
             if name not in self._asked:
-                question = options.nearest(name, map(str, self._asked))
+                question = nearest(name, map(str, self._asked))
                 output.error(f"WARN {name} has no effect here{question}")
 
 
@@ -72,6 +74,13 @@ def pairs(arguments: Iterable[str]) -> dict[str, str]:
         key, _, value = argument.partition("=")
         found[key] = value
     return found
+
+
+def expression(option: str, text: str) -> re.Pattern[str]:
+    try:
+        return re.compile(text)
+    except re.error as problem:
+        raise ClientError(f"--{option} {text}: {problem}") from None
 
 
 def check_security(configs: Mapping[str, str]) -> None:

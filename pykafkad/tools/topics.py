@@ -235,7 +235,7 @@ def delete(cluster: Cluster, options: Options) -> None:
 
 def _wanted(options: Options) -> tuple[dict[int, list[int]], dict[str, str]]:
     """The values of --replica-assignment and --config, checked."""
-    from pykafkad.config import ConfigError, validate_topic_config
+    from pykafkad.config import TOPIC_KEYS, ConfigError, validate_topic_config
 
     text = options.value("replica-assignment") or ""
     assignment = parse_assignment(text) if text else {}
@@ -254,6 +254,7 @@ def _wanted(options: Options) -> tuple[dict[int, list[int]], dict[str, str]]:
         try:
             validate_topic_config(key, text)
         except ConfigError as problem:
+            failures.hint(key, TOPIC_KEYS)
             raise ValueError(str(problem)) from problem
     return assignment, configs
 

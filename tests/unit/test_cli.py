@@ -277,3 +277,13 @@ def test_the_program_reads_the_process_arguments(
     assert cli.main() == 0
     said: Any = capsys.readouterr().out
     assert said.startswith("pykafkad ")
+
+
+def test_a_misspelt_option_is_told_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["start", "--prot", "1"]) == 2
+    said = "pykafkad: unknown option --prot; see pykafkad help; did you mean --port?\n"
+    assert capsys.readouterr().err == said
+
+
+def test_help_can_be_written_in_any_encoding() -> None:
+    assert (cli.USAGE + cli.tools_usage()).isascii()

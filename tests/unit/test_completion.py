@@ -87,7 +87,8 @@ def test_words_that_shells_would_take_for_syntax_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    ("typed", "said"), [("topcs", "did you mean topics?"), ("qqq", "unknown command qqq;")]
+    ("typed", "said"),
+    [("topcs", "did you mean topics?"), ("qqq", "unknown command qqq; see pykafkad help\n")],
 )
 def test_a_command_that_is_none(typed: str, said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([typed]) == cli.EXIT_USAGE

@@ -6,7 +6,7 @@ import pytest
 
 from pykafkad import cli, errors, tools
 from pykafkad.net import client
-from pykafkad.tools import configs_quotas, configs_resources, groups, groups_reset, offsets, topics
+from pykafkad.tools import configs_quotas, configs_resources, groups, groups_reset, offsets, settings, topics
 from pykafkad.tools.topic_filter import TopicFilter
 from tests.unit.tools_kit import HANG_UP, FakeBroker, install
 
@@ -89,6 +89,13 @@ def test_what_is_wrong_with_a_new_topic_is_told_before_it_is_asked_for(
     assert not broker.topics
 
 
+def test_a_misspelt_config_is_told_with_the_nearest_one(
+    broker: FakeBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(capsys, "topics", "--create", "--topic", "t", "--config", "retention.mss=1")
+    assert (code, err) == (1, "WARN no such name: retention.mss; did you mean retention.ms?\n")
+
+
 def test_assignments() -> None:
     assert topics.parse_assignment("1:2, 2:3 ,3:1") == {0: [1, 2], 1: [2, 3], 2: [3, 1]}
 
@@ -124,6 +131,37 @@ def test_topic_filters(expression: str, names: list[str]) -> None:
 
 
 # -- retries
+
+
+@pytest.mark.parametrize(
+    ("given", "environment", "configs", "found"),
+    [
+        ("a:1", "b:2", {"bootstrap.servers": "c:3"}, "a:1"),
+        (None, "b:2", {"bootstrap.servers": "c:3"}, "c:3"),
+        (None, "b:2", {}, "b:2"),
+        (None, "", {}, "localhost:9092"),
+        (None, None, {}, "localhost:9092"),
+        ("", "b:2", {}, ""),
+    ],
+)
+def test_where_a_tool_starts(
+    monkeypatch: pytest.MonkeyPatch,
+    given: str | None,
+    environment: str | None,
+    configs: dict[str, str],
+    found: str,
+) -> None:
+    monkeypatch.delenv("KAFKA_BOOTSTRAP_SERVERS", raising=False)
+    if environment is not None:
+        monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", environment)
+    assert settings.bootstrap(given, configs) == found
+
+
+def test_addresses_of_brokers() -> None:
+    assert client.addresses("h:1, PLAINTEXT://g:2,[::1]:3") == [("h", 1), ("g", 2), ("::1", 3)]
+    for text in ("h", "h:", ":1", "h:x", "http://h/x:1", "h:99999", ""):
+        with pytest.raises(client.ClientError):
+            client.addresses(text)
 
 
 def test_a_broker_that_hangs_up_is_asked_again(

@@ -299,3 +299,24 @@ def test_command_lines_that_are_refused(
 ) -> None:
     code, _, err = run(capsys, *arguments)
     assert code == 1 and err.startswith(said)
+
+
+def test_what_goes_wrong_while_it_reads_is_a_failure(
+    broker: FakeBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Kafka's tool ends with 0."""
+    broker.fail("Fetch", errors.TOPIC_AUTHORIZATION_FAILED)
+    code, out, err = run(capsys, "--topic", "t", "--partition", "0", "--offset", "earliest")
+    assert (code, out) == (1, "") and err.startswith("ERROR ")
+
+
+def test_a_topic_that_is_not_there_is_told_once(
+    broker: FakeBroker, capsys: pytest.CaptureFixture[str]
+) -> None:
+    how = ["--topic", "none", "--timeout-ms", "1", "--command-property", "allow.auto.create.topics=false"]
+    code, _, err = run(capsys, *how, "--command-property", "metadata.max.age.ms=0")
+    assert code == 0 and err.count("WARN topic none does not exist yet: waiting for it\n") == 1
+
+
+def test_an_expression_that_is_none(broker: FakeBroker, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(capsys, "--include", "[")[2].startswith("--include [: unterminated character set")

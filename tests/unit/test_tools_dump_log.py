@@ -154,7 +154,13 @@ def test_files_that_are_none(
         "Dumping a.txt\nDumping b\n",
         "Ignoring unknown file a.txt\nIgnoring unknown file b\n",
     )
-    assert dump(capsys, "--files", "x.log")[0] == 1
+    code, _, err = dump(capsys, "--files", "x.log")
+    assert (
+        code == 1
+        and err == "x.log: these files are called by their first offset, as in 00000000000000000000.log\n"
+    )
+    code, _, err = dump(capsys, "--files", str(tmp_path))
+    assert code == 1 and err == f"{tmp_path} is a directory: --files takes the files in it, with commas\n"
     assert dump(capsys, "--print-data-log")[2].startswith('Missing required argument "[files]"\n')
 
 
