@@ -5,6 +5,7 @@ missing. That it builds, installs and serves is shown by tox and, for each wheel
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -92,3 +93,12 @@ def test_without_a_compiler_one_line_says_what_is_missing_and_how_to_get_it(
     assert "'/bin/false' does not compile" in said[0]
     assert "apt-get install build-essential" in said[0]
     assert "[1 lines of output]" in done.stderr
+
+
+def test_what_the_release_runs_is_there() -> None:
+    texts = [
+        (ROOT / file).read_text() for file in (".github/workflows/release.yml", "pyproject.toml", "tox.ini")
+    ]
+    named = {name for text in texts for name in re.findall(r"tools/\w+\.py", text)}
+    assert "tools/try_package.py" in named
+    assert all((ROOT / name).exists() for name in named)
