@@ -43,7 +43,7 @@ TEST_PARTS := setup check unit torture-short storm-short bench-smoke $(COMPAT_PA
 QUICK_PARTS := setup check unit-quick compat-clients-quick
 # What the rest of the unit tests takes three minutes without.
 NOT_QUICK := test_config_slices test_mutants test_storage_moves test_storm_making
-QUICK_CLIENTS := reads_back_what_it_produced and not java and not kcat
+QUICK_CLIENTS := (reads_back_what_it_produced or quickstart) and not java and not kcat and not spark
 
 .PHONY: build setup run test test-quick check format unit unit-quick compat $(COMPAT_PARTS) compat-clients-quick suites bench \
     bench-smoke torture torture-short storm storm-short asan asan-short mutants tox clean
@@ -112,7 +112,7 @@ $(COMPAT_PARTS): compat-%: build $(VENV)/.check
 compat-groups: WORKERS := -n 2
 
 compat-clients-quick: build $(VENV)/.check
-	$(PYTEST) compat_tests/clients -k "$(QUICK_CLIENTS)"
+	$(PYTEST) compat_tests/clients compat_tests/quickstart -k "$(QUICK_CLIENTS)"
 
 suites: build $(VENV)/.check
 	$(BIN)/python -m compat_tests.suites kafka-python

@@ -7,6 +7,7 @@ It stands alone in this directory, so what it imports is what is installed.
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import subprocess
 import sys
 import sysconfig
@@ -22,6 +23,7 @@ TIMEOUT_S = 60
 
 
 def package_is_whole() -> None:
+    assert importlib.metadata.version("pykafkad") == pykafkad.__version__
     package = Path(pykafkad.__file__).parent
     assert ROOT not in package.parents or "site-packages" in package.parts, f"{package} is not installed"
     for door in DOORS:
