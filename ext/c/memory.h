@@ -12,8 +12,13 @@
 /* Gives it back to the system where it is `least` bytes or more; whether it did. Other C libraries do so
  * themselves. */
 static inline bool give_back_memory(size_t least) {
-#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 33)
-  return mallinfo2().fordblks >= least && malloc_trim(0);
+#ifdef __GLIBC__
+#if __GLIBC_PREREQ(2, 33)
+  size_t freed = mallinfo2().fordblks;
+#else
+  size_t freed = (unsigned)mallinfo().fordblks; /* an int, which is right up to 4 GiB */
+#endif
+  return freed >= least && malloc_trim(0);
 #else
   (void)least;
   return false;
