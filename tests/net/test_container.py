@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -40,7 +41,8 @@ def environment(**variables: str) -> dict[str, str]:
 
 
 def test_all_that_is_copied_is_there_and_is_not_ignored() -> None:
-    sources = [path for line in instructions("COPY") if "--from" not in line for path in line.split()[:-1]]
+    words = [line.split() for line in instructions("COPY") if "--from" not in line]
+    sources = [word for line in words for word in line[:-1] if not word.startswith("--")]
     assert len(sources) > 5
     kept = {line[1:] for line in (ROOT / ".containerignore").read_text().splitlines() if line.startswith("!")}
     for source in sources:
@@ -112,31 +114,102 @@ def is_healthy(variables: dict[str, str]) -> bool:
     return subprocess.run(asked, env=variables, timeout=TIMEOUT_S, capture_output=True).returncode == 0
 
 
+def on_loopback(variables: dict[str, str]) -> dict[str, str]:
+    """With the listeners on free ports of loopback, which is all that a test may use."""
+    port = lambda _: f"//127.0.0.1:{lasting_port('127.0.0.1')}"  # noqa: E731
+    return variables | {
+        "KAFKA_LISTENERS": re.sub(r"//(?:0\.0\.0\.0)?:\d+", port, variables["KAFKA_LISTENERS"])
+    }
+
+
 def of_the_readme() -> dict[str, str]:
-    """The broker's variables in the compose file, on free ports of loopback, which is all that a test may use."""
     compose = (ROOT / "README.md").read_text().split("```yaml\nservices:\n")[1].split("  app:")[0]
-    variables = dict(re.findall(r"^ +(KAFKA_\w+): (.+)$", compose, re.MULTILINE))
-    assert len(variables) > 5
-    listeners = re.sub(
-        r"0\.0\.0\.0:\d+", lambda _: f"127.0.0.1:{lasting_port('127.0.0.1')}", variables["KAFKA_LISTENERS"]
-    )
-    return variables | {"KAFKA_LISTENERS": listeners}
+    return dict(re.findall(r"^ +(KAFKA_\w+): (.+)$", compose, re.MULTILINE))
 
 
-def test_the_compose_file_of_the_readme_starts_a_healthy_broker(tmp_path: Path) -> None:
-    variables = environment(
-        **of_the_readme(), KAFKA_HEAP_OPTS="-Xmx1g", KAFKA_LOG_DIRS=str(tmp_path / "data")
-    )
-    assert is_healthy(variables) is False
-    with subprocess.Popen([RUN], env=variables, stdout=subprocess.PIPE, text=True) as broker:
+# What Testcontainers set; what is advertised, only the started container's script knows.
+OF_TESTCONTAINERS = {
+    "KAFKA_NODE_ID": "1",
+    "KAFKA_PROCESS_ROLES": "broker,controller",
+    "KAFKA_LISTENERS": "PLAINTEXT://:9092,BROKER://:9093,CONTROLLER://:9094",
+    "KAFKA_LISTENER_SECURITY_PROTOCOL_MAP": "BROKER:PLAINTEXT,PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "KAFKA_INTER_BROKER_LISTENER_NAME": "BROKER",
+    "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+    "KAFKA_CONTROLLER_QUORUM_VOTERS": "1@localhost:9094",
+    "KAFKA_OFFSETS_TOPIC_REPLICATION_FACTOR": "1",
+    "KAFKA_OFFSETS_TOPIC_NUM_PARTITIONS": "1",
+    "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+    "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
+    "KAFKA_LOG_FLUSH_INTERVAL_MESSAGES": str(2**63 - 1),
+    "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS": "0",
+}
+OF_TESTCONTAINERS_APACHE = """#!/bin/bash
+export KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:32768,BROKER://kafka:9093
+/etc/kafka/docker/run
+"""
+OF_TESTCONTAINERS_CONFLUENT = """#!/bin/bash
+sed -i '/KAFKA_ZOOKEEPER_CONNECT/d' /etc/confluent/docker/configure
+echo 'kafka-storage format --ignore-formatted -t x -c /etc/kafka/kafka.properties' >> /etc/confluent/docker/configure
+echo '' > /etc/confluent/docker/ensure
+export KAFKA_ADVERTISED_LISTENERS=PLAINTEXT://localhost:32768,BROKER://kafka:9093
+. /etc/confluent/docker/bash-config
+/etc/confluent/docker/configure
+/etc/confluent/docker/ensure
+/etc/confluent/docker/launch
+"""
+
+
+def placed(directory: Path, script: str) -> Path:
+    """The script and those that it calls, with the directory in the place of the image's root."""
+    shutil.copytree(ROOT / "container" / "confluent", directory / "etc/confluent/docker")
+    (directory / "etc/kafka/docker").mkdir(parents=True)
+    shutil.copy(RUN, directory / "etc/kafka/docker")
+    (directory / "starter").write_text(script)
+    (directory / "starter").chmod(0o755)
+    for file in [directory / "starter", *(directory / "etc").rglob("*")]:
+        if file.is_file():
+            file.write_text(re.sub(r"/etc/(kafka|confluent)/docker", rf"{directory}\g<0>", file.read_text()))
+    (directory / "bin").mkdir()
+    (directory / "bin" / "kafka-storage").symlink_to("/bin/true")
+    return directory / "starter"
+
+
+@pytest.mark.parametrize(
+    ("variables", "script"),
+    [
+        pytest.param(of_the_readme(), "#!/bin/sh\nexec /etc/kafka/docker/run\n", id="compose"),
+        pytest.param(OF_TESTCONTAINERS, OF_TESTCONTAINERS_APACHE, id="testcontainers, apache/kafka"),
+        pytest.param(OF_TESTCONTAINERS, OF_TESTCONTAINERS_CONFLUENT, id="testcontainers, cp-kafka"),
+    ],
+)
+def test_a_broker_is_healthy_from_its_start_to_its_stop(
+    variables: dict[str, str], script: str, tmp_path: Path
+) -> None:
+    root, data = tmp_path / "root", tmp_path / "data"
+    root.mkdir()
+    starter = placed(root, script)
+    variables = environment(**on_loopback(variables), KAFKA_HEAP_OPTS="-Xmx1g", KAFKA_LOG_DIRS=str(data))
+    variables["PATH"] = f"{root / 'bin'}:{variables['PATH']}"
+    with subprocess.Popen(
+        [starter], env=variables, stdout=subprocess.PIPE, text=True, process_group=0
+    ) as broker:
         try:
             assert broker.stdout is not None
-            assert broker.stdout.readline().startswith(
-                READY
-            )  # what is advertised cannot be reached from here
-            assert is_healthy(variables)
-            broker.send_signal(signal.SIGTERM)  # to the shell's process, which the broker has taken over
-            assert broker.wait(TIMEOUT_S) == 0
+            assert broker.stdout.readline().startswith(READY)
+            assert is_healthy(variables)  # though what is advertised cannot be reached from here
+            os.killpg(broker.pid, signal.SIGTERM)
+            broker.wait(TIMEOUT_S)
         finally:
-            broker.kill()
-    assert (tmp_path / "data" / "meta.properties").exists()
+            if broker.poll() is None:
+                os.killpg(broker.pid, signal.SIGKILL)
+    assert (data / "meta.properties").exists()
+    assert is_healthy(variables) is False
+
+
+def test_a_stop_of_the_container_is_one_of_the_broker(tmp_path: Path) -> None:
+    variables = environment(KAFKA_LISTENERS="PLAINTEXT://127.0.0.1:0", KAFKA_LOG_DIRS=str(tmp_path))
+    with subprocess.Popen([RUN], env=variables, stdout=subprocess.PIPE, text=True) as broker:
+        assert broker.stdout is not None
+        assert broker.stdout.readline().startswith(READY)
+        broker.send_signal(signal.SIGTERM)  # to what was the shell's process
+        assert broker.wait(TIMEOUT_S) == 0
