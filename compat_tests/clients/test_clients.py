@@ -88,7 +88,10 @@ def test_reads_back_what_it_produced(client: Client, bootstrap: str, new_topic: 
     sent = records_for(client)
     client.produce(topic, sent, codec=codec)
     assert_same(read(client, topic, EARLIEST, len(sent)), sent)
-    assert {batch.codec for batch in kept.batches(bootstrap, topic)} == {codec}
+    codecs = {batch.codec for batch in kept.batches(bootstrap, topic)}
+    assert codec in codecs
+    # Clients leave a batch as it is that would not get smaller, as that of a single small record.
+    assert codecs <= {codec, "none"}
 
 
 @pytest.mark.parametrize("codec", CODECS)
