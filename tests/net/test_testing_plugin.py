@@ -227,7 +227,8 @@ def test_before(kafka, kafka_broker):
 def test_fails(kafka):
     kafka.create_topic("orders", 2)
     kafka.produce("orders", *range(5), key="k", headers={"h": 1}, partition=1)
-    with kafka.client() as client:
+    from pykafkad.testing import Client
+    with Client(kafka.host, kafka.port, client_id="shop") as client:
         from pykafkad.messages import FindCoordinatorRequest, OffsetCommitRequest as kind
         row = kind.OffsetCommitRequestPartition(partition_index=1, committed_offset=3)
         topic = kind.OffsetCommitRequestTopic(name="orders", partitions=[row])
@@ -254,6 +255,9 @@ def test_the_report_of_a_failed_test_shows_its_broker_and_nothing_of_others(
     assert "  4 key b'k' headers [('h', b'1')] b'4'" in shown
     assert "  2 key b'k'" in shown and "  1 key b'k'" not in shown
     assert "group readers is Empty with 0 members; committed: orders-1 at 3" in shown
+    requests = shown.partition(": requests -")[2].partition(": log of this test -")[0]
+    assert '"shop" OffsetCommit v8 topics=[orders] groups=[readers] OK' in requests
+    assert "pykafkad.testing" not in requests
     assert "log of this test" in shown and "closed the connection of" in shown
     assert "of-another" not in shown and "of-a-later" not in shown and "b'secret'" not in shown
 
