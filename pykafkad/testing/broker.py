@@ -5,18 +5,17 @@
 
 Owns the child process and its directory (data and log), and makes sure that neither outlives the test run: a broker
 that is not closed is closed at exit, and one whose test run was killed sees the end of its standard input, ends and
-removes the directory (net/starter.py). It works without pytest; testing.plugin makes fixtures of it.
+removes the directory (net/starter.py; directory.py has the rest). It works without pytest; testing.plugin makes
+fixtures of it.
 """
 
 from __future__ import annotations
 
 import atexit
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 from collections.abc import Iterable, Mapping
 from types import TracebackType
@@ -24,6 +23,7 @@ from typing import Any
 
 from pykafkad import config_names
 from pykafkad.testing.client import Client
+from pykafkad.testing.directory import Directory
 from pykafkad.testing.errors import BrokerError
 from pykafkad.testing.operations import Operations
 from pykafkad.testing.ports import lasting_port
@@ -66,9 +66,9 @@ class Broker(Operations):
         self.topics = counted(topics)
         self.log_level = log_level
         self.single_node = single_node
-        self._directory = tempfile.mkdtemp(prefix="pykafkad-test-")
-        self.data = os.fspath(data) if data is not None else os.path.join(self._directory, "data")
-        self.log_path = os.path.join(self._directory, "broker.log")
+        self._directory = Directory()
+        self.data = os.fspath(data) if data is not None else os.path.join(self._directory.path, "data")
+        self.log_path = os.path.join(self._directory.path, "broker.log")
         self._process: subprocess.Popen[bytes] | None = None
         self._waker: subprocess.Popen[bytes] | None = None  # while the broker is paused
         self._owner = os.getpid()
@@ -157,7 +157,7 @@ class Broker(Operations):
         command = [sys.executable, "-m", "pykafkad", "start", "--host", self.host, "--port", str(self.port)]
         if "log.dirs" not in self.config:
             command += ["--data", self.data]
-        command += ["--log-level", self.log_level, "--until-eof", "--remove-at-eof", self._directory]
+        command += ["--log-level", self.log_level, "--until-eof", "--remove-at-eof", self._directory.path]
         if self.single_node:
             command.append("--single-node")
         for key, value in self.config.items():
@@ -304,7 +304,7 @@ class Broker(Operations):
         with self._changing:
             self._closed = True
             self.kill()
-            shutil.rmtree(self._directory, ignore_errors=True)
+            self._directory.close()
         _running.discard(self)
 
     def _with_log(self, line: str) -> str:

@@ -87,6 +87,30 @@ def test_a_killed_test_run_leaves_nothing(script: str, number: signal.Signals, t
     assert_all_gone(pid, tmp_path)
 
 
+def test_what_nobody_could_remove_is_removed_by_the_next_run(tmp_path: Path) -> None:
+    program = started("broker.kill()\nprint('1', flush=True)\n" + WAIT, tmp_path)
+    numbers_of(program)
+    assert numbers_of(program) == [1]
+    program.kill()
+    program.communicate(timeout=SECONDS)
+    (left,) = tmp_path.iterdir()
+    foreign, other = tmp_path / "pykafkad-test-foreign", tmp_path / "other"
+    for each in (foreign, other):
+        each.mkdir()
+    used = started(WAIT, tmp_path)
+    numbers_of(used)
+    try:
+        assert not left.exists()
+        (own,) = set(tmp_path.iterdir()) - {foreign, other}
+        again = started("broker.close()", tmp_path)
+        again.communicate(timeout=SECONDS)
+        assert set(tmp_path.iterdir()) == {own, foreign, other}
+        assert (own / "broker.log").exists()
+    finally:
+        used.kill()
+        used.communicate(timeout=SECONDS)
+
+
 def test_a_fork_that_lives_on_does_not_keep_the_broker(tmp_path: Path) -> None:
     program = started(FORKED + WAIT, tmp_path)
     pid, _ = numbers_of(program)
