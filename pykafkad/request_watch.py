@@ -24,12 +24,14 @@ if TYPE_CHECKING:
     Sink = Callable[["Watched"], object]
     Handle = Callable[[Any, Any, Context], Any]
 
-API_VERSIONS = 18
+API_VERSIONS, CONSUMER_GROUP_HEARTBEAT = 18, 68
+GROUPS_KEPT = 1_000  # whose states were said
 NO_ANSWER = "no answer"
 TEXTS_SHOWN = 8  # topics and groups in a line
 
 log = logger("requests")
 net_log = logger("net")
+groups_log = logger("groups")
 
 
 class Watched:
@@ -71,6 +73,8 @@ class Watched:
         self.us = self._watch.clock.monotonic_us() - self.us
         if context.api_key == API_VERSIONS:
             self._watch.introduced(context)
+        elif context.api_key == CONSUMER_GROUP_HEARTBEAT and groups_log.debugs:
+            self._watch.say_states(self.groups)
         for sink in list(self._watch.sinks):
             sink(self)
 
@@ -102,6 +106,7 @@ class RequestWatch:
         self.clock = broker.clock
         self.sinks: dict[Sink, bool] = {}  # and whether it wants what is in the messages
         self._broker = broker
+        self._states: dict[str, tuple[str, int]] = {}  # of groups, as they were said last
 
     @property
     def wants_bodies(self) -> bool:
@@ -135,6 +140,25 @@ class RequestWatch:
             software = " ".join(state.software)
             peer = address_of(context.connection)
             net_log.debug(f'the client of {peer} is {software}, client id "{cut(context.client_id)}"')
+
+    def say_states(self, group_ids: list[str]) -> None:
+        """Groups of the consumer protocol have states that follow from those of their members, so nobody says them when
+        they change. Everything else about groups is logged where it happens, at info as in Kafka."""
+        from pykafkad.control import group_facts
+
+        for group_id in group_ids:
+            group = group_facts.find(self._broker, group_id)
+            if group is None:
+                continue
+            facts = group_facts.group_facts(group)
+            state = facts["state"], facts["generation"]
+            if self._states.get(group_id) != state:
+                if len(self._states) >= GROUPS_KEPT:
+                    self._states.clear()
+                self._states[group_id] = state
+                groups_log.debug(
+                    f"[GroupId {group_id}] {state[0]} at epoch {state[1]}, {facts['members']} members"
+                )
 
 
 def log_request(seen: Watched) -> None:

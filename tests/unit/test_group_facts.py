@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from pykafkad import logs, messages
 from pykafkad.control import facts, group_facts, status
 from pykafkad.control.lines import CommandError
 from tests.consumer_kit import Consumer, ConsumerRoom, assignment, settle_all, subscription
@@ -199,3 +201,30 @@ def test_a_group_row_has_its_lag(desk: Any) -> None:
     group = group_facts.find(desk, "g")
     (row,) = known(status.group_row(desk, group), "group")
     assert (row["lag"], row["state"]) == (2, "Empty")
+
+
+def test_states_of_consumer_groups_are_said_when_they_change(tmp_path: Path, said: io.StringIO) -> None:
+    """At debug; who joins and leaves, and the epochs, are said at info, as by Kafka."""
+    desk = GroupDesk(tmp_path)
+    logs.set_level("debug")
+    desk.dispatcher.follow_levels()
+    heartbeat: Any = messages.ConsumerGroupHeartbeatRequest
+    try:
+        told = {"rebalance_timeout_ms": 10_000, "subscribed_topic_names": ["orders"], "topic_partitions": []}
+        epoch = desk.ask(heartbeat(group_id="g", member_id="m", member_epoch=0, **told), 1).member_epoch
+        desk.ask(heartbeat(group_id="g", member_id="m", member_epoch=epoch), 1)
+        desk.ask(heartbeat(group_id="g", member_id="m", member_epoch=-1), 1)
+    finally:
+        desk.dispatcher.unfollow_levels()
+        logs.set_level("info")
+    states = [
+        line.partition("[GroupId g] ")[2] for line in said.getvalue().splitlines() if " at epoch " in line
+    ]
+    assert states == ["Stable at epoch 2, 1 members", "Empty at epoch 3, 0 members"]
+
+
+def test_what_waits_for_the_disk_is_told() -> None:
+    promises = SimpleNamespace(held_by=lambda: [("t-0", 3)])
+    broker: Any = SimpleNamespace(waiting=[], promises=promises, group_coordinator=SimpleNamespace(shards=[]))
+    (row,) = known(status.waiting(broker), "waiting")
+    assert (row["what"], row["partitions"], row["answers"]) == ("Produce", ["t-0"], 3)
