@@ -177,14 +177,14 @@ def test_status_is_a_table_for_each_kind() -> None:
                 "max_wait_ms": 5,
             }
         },
-        {"waiting": {"what": "Produce", "partitions": ["t-1"], "answers": 2, "for": "the disk"}},
+        {"waiting": {"what": "append", "partitions": ["t-1"], "answers": 2, "for": "the disk"}},
         {"left_out": 4},
     ]
     shown = list(status.lines(status.gathered(rows)))
     assert "  so far       5 requests, 2.0 KiB received, 1 B sent" in shown
     assert "t      2           3        1.5 KiB  1 offline" in shown
     assert '  Fetch "c" (a) of t-0 and 8 more waits for 1 bytes, for 5 ms at the most' in shown
-    assert "  Produce of t-1 waits for the disk" in shown
+    assert "  append of t-1 waits for the disk" in shown
     assert shown[-1].endswith("4 more lines are not shown")
 
 

@@ -227,4 +227,4 @@ def test_what_waits_for_the_disk_is_told() -> None:
     promises = SimpleNamespace(held_by=lambda: [("t-0", 3)])
     broker: Any = SimpleNamespace(waiting=[], promises=promises, group_coordinator=SimpleNamespace(shards=[]))
     (row,) = known(status.waiting(broker), "waiting")
-    assert (row["what"], row["partitions"], row["answers"]) == ("Produce", ["t-0"], 3)
+    assert (row["what"], row["partitions"], row["answers"]) == ("append", ["t-0"], 3)
