@@ -205,6 +205,8 @@ SETTERS = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """The program; returns its exit code."""
     command, *rest = (sys.argv[1:] if arguments is None else arguments) or ["", ""]
+    if command == "help" and rest:
+        return main([rest[0], "--help"])
     if command in ("help", "--help", "-h") or (command == "start" and {"--help", "-h"} & set(rest)):
         sys.stdout.write(USAGE + tools_usage())
         return 0

@@ -87,6 +87,30 @@ def test_output_that_cannot_be_written(broker: Broker, arguments: list[str], str
     assert "Traceback" not in done.stderr
 
 
+def test_a_broker_that_dies_while_records_are_produced() -> None:
+    how = ["--topic", "t", "--sync", "--command-property", "delivery.timeout.ms=1000"]
+    with Broker() as broker:
+        assert run(broker, "topics", "--create", "--topic", "t").returncode == 0
+        tool = subprocess.Popen(
+            [sys.executable, "-m", "pykafkad", "produce", *how],
+            stdin=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "KAFKA_BOOTSTRAP_SERVERS": broker.bootstrap_servers},
+        )
+        assert tool.stdin is not None
+        tool.stdin.write("stored\n")
+        tool.stdin.flush()
+        assert run(broker, *READ, "--max-messages", "1").stdout == "stored\n"
+        os.kill(broker.pid, signal.SIGKILL)
+        _, err = tool.communicate("lost\nnot read\n", timeout=SECONDS)
+    assert tool.returncode == 1
+    assert "ERROR Error when sending message to topic t with key: null, value: 4 bytes with error: " in err
+    assert err.endswith(
+        "ERROR 1 of 2 records were not stored in topic t: line 2\nERROR nothing after line 2 was read\n"
+    )
+
+
 def test_closed_streams(broker: Broker) -> None:
     done = run(broker, "topics", "--list", streams="2>&-")
     assert (done.returncode, done.stdout) == (0, "t\n")

@@ -287,3 +287,8 @@ def test_a_misspelt_option_is_told_with_the_nearest_one(capsys: pytest.CaptureFi
 
 def test_help_can_be_written_in_any_encoding() -> None:
     assert (cli.USAGE + cli.tools_usage()).isascii()
+
+
+def test_help_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["help", "open"]) == 0 and "--read-only" in capsys.readouterr().out
+    assert cli.main(["help", "opn"]) == 2 and "did you mean open?" in capsys.readouterr().err

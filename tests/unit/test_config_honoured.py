@@ -63,7 +63,7 @@ def read_keys() -> set[str]:
     trees = {
         file: ast.parse(file.read_text("utf-8"))
         for file in PACKAGE.rglob("*.py")
-        if file.name not in TABLES and not CLIENTS.intersection(file.parts)
+        if file.name not in TABLES and not CLIENTS.intersection(file.relative_to(PACKAGE).parts)
     }
     found = set[str]().union(*map(asked_for, trees.values()))
     attributes = {
