@@ -63,23 +63,25 @@ def main(arguments: Sequence[str]) -> int:
     try:
         options = read_options(arguments)
     except ValueError as problem:
-        output.error(f"pykafkad check: {problem}")
-        return USAGE
+        return refused(str(problem), "--json" in arguments)
     check = Check(options)
     check.look()
     if strange := check.strangers():
-        output.error(
-            f"pykafkad check: {strange[0]} is no Kafka data directory: there is nothing of Kafka's in it"
-        )
-        return USAGE
+        text = f"{strange[0]} is no Kafka data directory: there is nothing of Kafka's in it"
+        return refused(text, options.json)
     check.run()
     if options.json:
-        import json
-
-        output.line(json.dumps(check.fields(), indent=2))
+        output.json_document(check.fields())
     else:
         check.tell()
     return PROBLEMS if check.problems else CLEAN
+
+
+def refused(text: str, as_json: bool) -> int:
+    output.error(f"pykafkad check: {text}")
+    if as_json:
+        output.json_document({"error": {"name": "USAGE", "message": text}})
+    return USAGE
 
 
 def read_options(arguments: Sequence[str]) -> Options:

@@ -547,3 +547,10 @@ def test_what_is_no_kafka_directory_is_said_to_be_none(
     (tmp_path / "notes.txt").write_text("nothing of Kafka's")
     assert tools.main("check", [str(tmp_path)]) == 2
     assert f"{tmp_path} is no Kafka data directory" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("mistake", [["/no/such/directory"], ["--no-such-option"], [], ["--threads", "x"]])
+def test_a_wrong_command_line_is_json_too(mistake: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert tools.main("check", [*mistake, "--json"]) == 2
+    found = json.loads(capsys.readouterr().out)
+    assert found["error"]["name"] == "USAGE" and found["error"]["message"]
