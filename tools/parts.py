@@ -20,24 +20,24 @@ from collections.abc import Sequence
 EVERY_S = 30
 COUNTS_FROM_S = 60  # ended parts tell how fast this machine is once they usually take as long as this
 LEAST_LEFT = 0.1  # of the time that the running part has taken already, which may be longer than usual
-# Measured on two cores, with everything downloaded and built that is downloaded and built once.
+# About, on two cores that have nothing else to do, with everything downloaded and built that is downloaded and built once.
 USUAL_S = {
     "setup": 5,
     "check": 15,
     "unit": 400,
     "unit-quick": 60,
     "torture-short": 60,
-    "storm-short": 60,
+    "storm-short": 45,
     "bench-smoke": 60,
-    "compat-clients": 60,
-    "compat-clients-quick": 10,
-    "compat-groups": 120,
-    "compat-tools": 120,
+    "compat-clients": 50,
+    "compat-clients-quick": 15,
+    "compat-groups": 110,
+    "compat-tools": 110,
     "compat-exchange": 60,
-    "compat-cleaner": 60,
-    "compat-differential": 120,
-    "compat-spark": 60,
-    "compat-quickstart": 45,
+    "compat-cleaner": 25,
+    "compat-differential": 300,
+    "compat-spark": 40,
+    "compat-quickstart": 30,
     "asan-short": 180,
 }
 
