@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pykafkad.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
-    from pykafkad.pure.groups.offset_requests import CheckPartition
-    from pykafkad.pure.groups.registry import Groups
+    from pykafkad.pure.groups.table import CheckPartition, GroupTable
 
 DescribedGroup = DescribeGroupsResponse.DescribedGroup
 
@@ -48,7 +47,7 @@ class ClassicGroup(ClassicState):
 
     __slots__ = ()
 
-    def __init__(self, groups: Groups, group_id: str, now_ms: int) -> None:
+    def __init__(self, groups: GroupTable, group_id: str, now_ms: int) -> None:
         super().__init__(groups.settings, group_id)
         self.state_since_ms = now_ms
 
@@ -308,7 +307,7 @@ def differs(said: str | None, known: str | None) -> bool:
 # -- loading
 
 
-def replay(groups: Groups, key: Any, value: Any) -> None:
+def replay(groups: GroupTable, key: Any, value: Any) -> None:
     """Build the group from its record while loading: Stable if it has members, else Empty."""
     group = ClassicGroup(groups, key.group, 0)
     roster = group.roster

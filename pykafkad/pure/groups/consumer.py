@@ -33,9 +33,8 @@ if TYPE_CHECKING:
         SyncGroupRequest,
     )
     from pykafkad.pure.groups.consumer_target import Upcoming
-    from pykafkad.pure.groups.offset_requests import CheckPartition
     from pykafkad.pure.groups.regex_resolution import Resolution, Resolved
-    from pykafkad.pure.groups.registry import Groups
+    from pykafkad.pure.groups.table import CheckPartition, GroupTable
 
 SESSION, REBALANCE, JOIN, SYNC = "session", "rebalance", "join", "sync"
 REGEX, TARGET = "regex", "target"
@@ -78,7 +77,7 @@ class ConsumerGroup:
         "upcoming",
     )
 
-    def __init__(self, groups: Groups, group_id: str) -> None:
+    def __init__(self, groups: GroupTable, group_id: str) -> None:
         self.groups = groups
         self.group_id = group_id
         self.epoch = self.target_epoch = FIRST_EPOCH
@@ -391,13 +390,15 @@ def stale(member: Member, text: str) -> KafkaError:
 # -- functions of the group type, for the registry
 
 
-def heartbeat(groups: Groups, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
+def heartbeat(
+    groups: GroupTable, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
+) -> Effects:
     from pykafkad.pure.groups import consumer_heartbeat
 
     return consumer_heartbeat.heartbeat(groups, request, caller, now_ms)
 
 
-def replay(groups: Groups, key: Any, value: Any) -> None:
+def replay(groups: GroupTable, key: Any, value: Any) -> None:
     """Replay a record of a consumer group. A tombstone of what does not exist, which compaction may leave, is ignored."""
     found = groups.by_id.get(key.group_id)
     group = found if isinstance(found, ConsumerGroup) else None

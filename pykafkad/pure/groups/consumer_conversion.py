@@ -36,7 +36,7 @@ from pykafkad.pure.groups.topic_watch import watch_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.pure.groups.registry import Groups
+    from pykafkad.pure.groups.table import Group, GroupTable
 
 UPGRADES = ("upgrade", "bidirectional")
 DOWNGRADES = ("downgrade", "bidirectional")
@@ -45,8 +45,9 @@ DOWNGRADES = ("downgrade", "bidirectional")
 # -- classic to consumer
 
 
-def to_consumer_group(groups: Groups, classic: ClassicGroup, effects: Effects) -> ConsumerGroup:
+def to_consumer_group(groups: GroupTable, classic: Group, effects: Effects) -> ConsumerGroup:
     """The converted group, not yet in effect; its records are added to the effects."""
+    assert isinstance(classic, ClassicGroup)
     check_upgrade(groups, classic)
     made = ConsumerGroup(groups, classic.group_id)
     creation = upgrade_records(groups, classic)
@@ -64,7 +65,7 @@ def to_consumer_group(groups: Groups, classic: ClassicGroup, effects: Effects) -
     return made
 
 
-def check_upgrade(groups: Groups, classic: ClassicGroup) -> None:
+def check_upgrade(groups: GroupTable, classic: ClassicGroup) -> None:
     settings = groups.settings
     if settings.consumer_migration_policy.lower() not in UPGRADES:
         raise cannot_upgrade(classic, "online upgrade is disabled.")
@@ -79,7 +80,7 @@ def cannot_upgrade(classic: ClassicGroup, reason: str) -> KafkaError:
     return KafkaError(errors.GROUP_ID_NOT_FOUND, text)
 
 
-def upgrade_records(groups: Groups, classic: ClassicGroup) -> list[Record]:
+def upgrade_records(groups: GroupTable, classic: ClassicGroup) -> list[Record]:
     members = [upgraded(groups, classic, member) for member in classic.roster.members.values()]
     keep_apart(groups, members)
     group_id, generation = classic.group_id, classic.generation_id
@@ -101,7 +102,7 @@ def share_of(member: Member) -> Share:
     return {topic_id: frozenset(partitions) for topic_id, partitions in member.assigned.items()}
 
 
-def upgraded(groups: Groups, classic: ClassicGroup, member: classic_member.Member) -> Member:
+def upgraded(groups: GroupTable, classic: ClassicGroup, member: classic_member.Member) -> Member:
     try:
         # Before the first generation no protocol is chosen, but all protocols of a consumer have the same subscription.
         name = classic.protocol_name
@@ -140,7 +141,7 @@ def upgraded(groups: Groups, classic: ClassicGroup, member: classic_member.Membe
     )
 
 
-def keep_apart(groups: Groups, members: list[Member]) -> None:
+def keep_apart(groups: GroupTable, members: list[Member]) -> None:
     """Make sure that each partition has one owner. A group's leader may have assigned a partition to two members, of
     which the first keeps it, or one that does not exist, which is dropped. (In Kafka the upgrade then fails each time
     with UNKNOWN_SERVER_ERROR.)"""
@@ -162,8 +163,9 @@ def keep_apart(groups: Groups, members: list[Member]) -> None:
             members[index] = member.but(assigned=assigned)
 
 
-def release_waiting(classic: ClassicGroup, effects: Effects) -> None:
+def release_waiting(classic: Group, effects: Effects) -> None:
     """Tell members that wait in the classic group to join again; called when nothing can fail any more."""
+    assert isinstance(classic, ClassicGroup)
     effects.replies += classic.dissolve(errors.REBALANCE_IN_PROGRESS).replies
 
 

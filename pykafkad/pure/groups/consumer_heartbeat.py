@@ -27,7 +27,7 @@ from pykafkad.pure.groups.consumer_update import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.messages import ConsumerGroupHeartbeatRequest
-    from pykafkad.pure.groups.registry import Groups
+    from pykafkad.pure.groups.table import GroupTable
 
 Assignment = ConsumerGroupHeartbeatResponse.Assignment
 TopicPartitions = ConsumerGroupHeartbeatResponse.TopicPartitions
@@ -37,7 +37,9 @@ NO_TIMEOUT = -1
 NAMES_MAX = 300_000  # different names do not fit into a record batch
 
 
-def heartbeat(groups: Groups, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
+def heartbeat(
+    groups: GroupTable, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int
+) -> Effects:
     if request.member_epoch in (GONE, LEFT_FOR_A_WHILE):
         return leave(groups, request, caller, now_ms)
     effects = Effects()
@@ -68,7 +70,7 @@ def heartbeat(groups: Groups, request: ConsumerGroupHeartbeatRequest, caller: Ca
     return effects
 
 
-def find(groups: Groups, group_id: str, joins: bool, effects: Effects) -> ConsumerGroup:
+def find(groups: GroupTable, group_id: str, joins: bool, effects: Effects) -> ConsumerGroup:
     """The group as it is to be for this request: the existing one, a new one, or a converted classic one."""
     group = groups.by_id.get(group_id)
     if isinstance(group, ConsumerGroup):
@@ -151,7 +153,7 @@ def assignment_of(assigned: Epochs) -> Any:
     )
 
 
-def leave(groups: Groups, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
+def leave(groups: GroupTable, request: ConsumerGroupHeartbeatRequest, caller: Caller, now_ms: int) -> Effects:
     group = groups.by_id.get(request.group_id)
     if not isinstance(group, ConsumerGroup):
         found = group is not None

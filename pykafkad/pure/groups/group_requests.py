@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator
 
-    from pykafkad.pure.groups.registry import Group, Groups
+    from pykafkad.pure.groups.table import Group, GroupTable
 
 ListedGroup = ListGroupsResponse.ListedGroup
 LISTED_AT_ONCE = 16
@@ -27,7 +27,7 @@ EXPIRED_AT_ONCE = 500  # offsets
 
 
 def listed(
-    groups: Groups, states: Collection[str], types: Collection[str]
+    groups: GroupTable, states: Collection[str], types: Collection[str]
 ) -> Generator[None, None, list[Any]]:
     """The groups that match, in Kafka's order. Empty filters match everything; states and types are in lower case."""
     groups.most = max(groups.most, len(groups.by_id))
@@ -51,7 +51,7 @@ def listed(
     return in_order(rows, places)
 
 
-def delete(groups: Groups, group_ids: Iterable[str], effects: Effects) -> dict[str, int]:
+def delete(groups: GroupTable, group_ids: Iterable[str], effects: Effects) -> dict[str, int]:
     codes = {}
     for group_id in group_ids:
         try:
@@ -66,7 +66,7 @@ def delete(groups: Groups, group_ids: Iterable[str], effects: Effects) -> dict[s
     return codes
 
 
-def expire(groups: Groups, group_id: str, now_ms: int) -> Iterator[Effects]:
+def expire(groups: GroupTable, group_id: str, now_ms: int) -> Iterator[Effects]:
     offsets = groups.offsets
     held = list(offsets.partitions_of(group_id))
     for at in range(0, len(held), EXPIRED_AT_ONCE):
@@ -79,7 +79,7 @@ def expire(groups: Groups, group_id: str, now_ms: int) -> Iterator[Effects]:
     yield effects
 
 
-def expire_some(groups: Groups, group_id: str, held: Iterable[tuple[str, int]], now_ms: int) -> Effects:
+def expire_some(groups: GroupTable, group_id: str, held: Iterable[tuple[str, int]], now_ms: int) -> Effects:
     effects = Effects()
     effects.is_atomic = False
     group = groups.by_id.get(group_id)

@@ -25,15 +25,13 @@ from pykafkad.pure.groups.records import encode as encode_record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from pykafkad.messages import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
     from pykafkad.pure.groups.offsets import Offsets, Table
-    from pykafkad.pure.groups.registry import Group, Groups
+    from pykafkad.pure.groups.table import CheckPartition, Group, GroupTable
 
     AskedGroup = OffsetFetchRequest.OffsetFetchRequestGroup
-    # Asked for each partition (topic, its id, index) of a commit that holds for some only; raises KafkaError.
-    CheckPartition = Callable[[str, bytes, int], None]
 
 CommittedTopic = OffsetCommitResponse.OffsetCommitResponseTopic
 CommittedPartition = OffsetCommitResponse.OffsetCommitResponsePartition
@@ -110,7 +108,7 @@ class Commit:
                 row.error_code = code
 
 
-def commit_of(groups: Groups, request: OffsetCommitRequest, now_ms: int) -> Commit:
+def commit_of(groups: GroupTable, request: OffsetCommitRequest, now_ms: int) -> Commit:
     made = Commit(request, groups.settings.offset_metadata_max_bytes, now_ms)
     for topic in request.topics:
         made.begin_topic(topic.name, topic.topic_id)
@@ -119,7 +117,7 @@ def commit_of(groups: Groups, request: OffsetCommitRequest, now_ms: int) -> Comm
 
 
 def commit(
-    groups: Groups, request: OffsetCommitRequest, caller: Caller, made: Commit, response: Any = None
+    groups: GroupTable, request: OffsetCommitRequest, caller: Caller, made: Commit, response: Any = None
 ) -> Effects:
     group_id, now_ms = made.group_id, made.now_ms
     is_new = group_id not in groups.by_id
@@ -137,7 +135,7 @@ def commit(
 
 
 def group_of_commit(
-    groups: Groups, request: OffsetCommitRequest, version: int, now_ms: int
+    groups: GroupTable, request: OffsetCommitRequest, version: int, now_ms: int
 ) -> tuple[Group, CheckPartition | None]:
     """The group, if this member may commit now, and a check for each partition, if only some are allowed. A commit
     without a member creates the group, as tools do."""
@@ -152,7 +150,7 @@ def group_of_commit(
     return group, check
 
 
-def forget_group(groups: Groups, group_id: str, code: int) -> Effects:
+def forget_group(groups: GroupTable, group_id: str, code: int) -> Effects:
     """The group's first offsets could not be written, so there is no such group."""
     groups.remove(group_id)
     raise KafkaError(code)
@@ -174,7 +172,7 @@ def is_longer(text: str, characters: int) -> bool:
 # -- fetch
 
 
-def fetch(groups: Groups, request: AskedGroup, require_stable: bool) -> Any:
+def fetch(groups: GroupTable, request: AskedGroup, require_stable: bool) -> Any:
     check_fetch(groups, request)
     group_id = request.group_id
     topics = [
@@ -188,14 +186,14 @@ def fetch(groups: Groups, request: AskedGroup, require_stable: bool) -> Any:
     return FetchedGroup(group_id=group_id, topics=topics)
 
 
-def check_fetch(groups: Groups, request: AskedGroup) -> None:
+def check_fetch(groups: GroupTable, request: AskedGroup) -> None:
     """A group that does not exist has no offsets, which is no error."""
     group = groups.by_id.get(request.group_id)
     if group is not None:
         group.check_offset_fetch(request.member_id, request.member_epoch)
 
 
-def fetched_topics(groups: Groups, request: AskedGroup) -> list[tuple[str, bytes, list[int]]]:
+def fetched_topics(groups: GroupTable, request: AskedGroup) -> list[tuple[str, bytes, list[int]]]:
     """The topics of a request, by name and id, with their partitions. No topics means all of them."""
     if request.topics is not None:
         return [(topic.name, topic.topic_id, topic.partition_indexes) for topic in request.topics]
@@ -204,7 +202,12 @@ def fetched_topics(groups: Groups, request: AskedGroup) -> list[tuple[str, bytes
 
 
 def rows_of(
-    groups: Groups, group_id: str, name: str, topic_id: bytes, indexes: Iterable[int], require_stable: bool
+    groups: GroupTable,
+    group_id: str,
+    name: str,
+    topic_id: bytes,
+    indexes: Iterable[int],
+    require_stable: bool,
 ) -> list[Any]:
     """The committed offsets of a group for partitions of a topic."""
     offsets = groups.offsets
@@ -240,7 +243,7 @@ def unstable(index: int) -> Any:
 # -- delete
 
 
-def delete(groups: Groups, request: OffsetDeleteRequest, caller: Caller) -> Effects:
+def delete(groups: GroupTable, request: OffsetDeleteRequest, caller: Caller) -> Effects:
     group = groups.group(request.group_id)
     group.check_offset_delete()
     effects = Effects()
@@ -258,7 +261,7 @@ def delete(groups: Groups, request: OffsetDeleteRequest, caller: Caller) -> Effe
     return effects
 
 
-def exists(groups: Groups, group_id: str, topic: str, partition: int) -> bool:
+def exists(groups: GroupTable, group_id: str, topic: str, partition: int) -> bool:
     offsets = groups.offsets
     return offsets.get(group_id, topic, partition) is not None or offsets.is_pending(
         group_id, topic, partition

@@ -1,25 +1,8 @@
-"""The groups of one partition of `__consumer_offsets`: finds the group of an operation, and replays records.
-
-What both types of groups (classic.ClassicGroup, consumer.ConsumerGroup) provide:
-
-    ClassicGroup(groups, group_id, now_ms)          a new one, Empty; not yet in `groups.by_id`
-    classic.replay(groups, key, value)              builds the group from a GroupMetadata record while loading
-    consumer.heartbeat(groups, request, caller, now_ms) -> Effects     finds, creates or converts the group itself
-    consumer.replay(groups, key, value)             any other record of a group; creates and deletes the group
-    TYPE, state_name, protocol_type, is_empty
-    join, sync, heartbeat, leave(request, caller, now_ms) -> Effects
-    check_offset_commit(member_id, group_instance_id, generation_or_epoch, is_transactional, api_version)
-    check_offset_fetch(member_id, member_epoch); check_offset_delete(); check_delete()      raise KafkaError
-    on_offset_commit(member_id, now_ms) -> Effects | None        extends the session of a classic member
-    new_group_record() -> Record                                 classic only: the record of a new group
-    dissolve(error_code) -> Effects                              classic only: refuses requests that wait
-    has_member(member_id); is_subscribed_to(topic); tombstones() -> list[Record]
-    offset_expiry_base_ms(commit_ms) -> int | None     from when retention counts for an offset; None: it is kept
-    on_timer(key, now_ms), on_loaded(now_ms), on_unloaded() -> Effects
+"""What can be done with the groups of one partition of `__consumer_offsets`: finds the group, and replays records.
 
 Invariants: a KafkaError leaves everything as it was; consumer groups and offsets change only in replay(), classic
 groups in their operations (replay of their records while running changes nothing, except that a tombstone removes the
-group). `by_id` holds every group that has members or offsets. KIP-848, KIP-496 (OffsetDelete), KIP-229.
+group). KIP-848, KIP-496 (OffsetDelete), KIP-229.
 """
 
 from __future__ import annotations
@@ -30,13 +13,11 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.effects import Caller, Effects, TimerKey
 from pykafkad.pure.groups import group_requests, offset_requests
-from pykafkad.pure.groups.offsets import Offsets
-from pykafkad.pure.groups.settings import GroupSettings
+from pykafkad.pure.groups.table import GroupTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
-    from typing import TypeAlias
 
     from pykafkad.messages import (
         ConsumerGroupHeartbeatRequest,
@@ -49,41 +30,15 @@ if TYPE_CHECKING:
         SyncGroupRequest,
     )
     from pykafkad.pure.groups.classic import ClassicGroup
-    from pykafkad.pure.groups.consumer import ConsumerGroup
     from pykafkad.pure.groups.offset_requests import Commit
-
-    Group: TypeAlias = ClassicGroup | ConsumerGroup
+    from pykafkad.pure.groups.table import Group
 
 CLASSIC, CONSUMER = "classic", "consumer"
 LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
 
 
-class Groups:
-    __slots__ = ("by_id", "is_loading", "most", "offsets", "settings")
-
-    def __init__(self, settings: GroupSettings) -> None:
-        self.settings = settings
-        self.by_id: dict[str, Group] = {}
-        self.most = 0  # the largest number of groups ever, as far as remove() and list_groups() saw it
-        self.offsets = Offsets()
-        self.is_loading = True
-
-    def group(self, group_id: str) -> Group:
-        group = self.by_id.get(group_id)
-        if group is None:
-            raise KafkaError(errors.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
-        return group
-
-    def remove(self, group_id: str) -> None:
-        self.most = max(self.most, len(self.by_id))
-        del self.by_id[group_id]
-
-    def of_member(self, group_id: str) -> Group:
-        """The group for an operation of one of its members. If there is no such group, there is no such member."""
-        group = self.by_id.get(group_id)
-        if group is None:
-            raise KafkaError(errors.UNKNOWN_MEMBER_ID)
-        return group
+class Groups(GroupTable):
+    __slots__ = ()
 
     # -- the classic protocol, which members of consumer groups may use too
 
@@ -123,12 +78,6 @@ class Groups:
             raise KafkaError(error_code)
         return effects
 
-    def new_classic(self, group_id: str, now_ms: int) -> ClassicGroup:
-        from pykafkad.pure.groups.classic import ClassicGroup
-
-        group = self.by_id[group_id] = ClassicGroup(self, group_id, now_ms)
-        return group
-
     def sync(self, request: SyncGroupRequest, caller: Caller, now_ms: int) -> Effects:
         return self.of_member(request.group_id).sync(request, caller, now_ms)
 
@@ -137,10 +86,6 @@ class Groups:
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, now_ms: int) -> Effects:
         return self.of_member(request.group_id).leave(request, caller, now_ms)
-
-    def has_member(self, group_id: str, member_id: str) -> bool:
-        group = self.by_id.get(group_id)
-        return group is not None and group.has_member(member_id)
 
     # -- the consumer protocol
 
