@@ -40,8 +40,7 @@ if TYPE_CHECKING:
     from pykafkad.pure.telemetry import Telemetry
     from pykafkad.storage.manager import LogManager
     from pykafkad.waiting import Attempt, Moved
-
-    Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
+    from pykafkad.workers import Submit
 
     class Loop(Protocol):
         def call_later(self, delay_ms: int, callback: Callable[..., Any], *arguments: Any) -> Any: ...

@@ -21,6 +21,7 @@ LIMIT = 4
 
 Work = Callable[[], Any]
 Done = Callable[[Any], None]
+Submit = Callable[[Work, Done], None]
 
 log = logger("workers")
 

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.cluster.publishing import Publishers
     from pykafkad.slices import Run, Work
+    from pykafkad.workers import Submit
 
 Done = Callable[[KafkaError | None], Any]
-Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
 Soon = Callable[[Callable[[], None]], Any]
 
 MAX_BATCH_BYTES = 8 << 20

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pykafkad.cluster import features
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE, NO_LEADER, NOT_TOLD, Image
 from pykafkad.cluster.metadata_records import config_record
+from pykafkad.cluster.topic_names import CLUSTER_METADATA
 from pykafkad.errors import StartupError
 from pykafkad.messages import (
     AbortTransactionRecord,
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.config_listeners import Endpoint
 
-METADATA_TOPIC = "__cluster_metadata"
 MAX_RECORDS_IN_BATCH = 10_000
 FEATURE_LEVEL = 12  # API key of its record
 FENCED, UNFENCED = 1, -1
@@ -57,7 +57,7 @@ def check_not_orphaned(log_directories: Iterable[str]) -> None:
             topic, _, index = name.rpartition("-")
             if (
                 topic
-                and topic != METADATA_TOPIC
+                and topic != CLUSTER_METADATA
                 and index.isdigit()
                 and os.path.exists(os.path.join(directory, name, "partition.metadata"))
             ):

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import handover, topic_creation
 from pykafkad.cluster.auto_creation import AutoCreation
-from pykafkad.cluster.commits import Commits, Soon, Submit, at_once, nothing
+from pykafkad.cluster.commits import Commits, Soon, at_once, nothing
 from pykafkad.cluster.dynamic_config import DynamicConfig
 from pykafkad.cluster.logs_publisher import LogsPublisher
 from pykafkad.cluster.metadata_upkeep import CHECK_INTERVAL_MS, Upkeep
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pykafkad.config_listeners import Endpoint
     from pykafkad.quiet import Allows
     from pykafkad.slices import Done, Run, Work
+    from pykafkad.workers import Submit
 
 
 HINT = " With --single-node it would be what there are brokers for."

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import os
 
+from pykafkad.cluster.topic_names import CLUSTER_METADATA
 from pykafkad.storage import files
 from pykafkad.storage.files import LOG
 
@@ -21,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-DIRECTORY = "__cluster_metadata-0"
+DIRECTORY = f"{CLUSTER_METADATA}-0"
 QUORUM_STATE = "quorum-state"
 EPOCHS = "leader-epoch-checkpoint"
 CHECKPOINT, PART = ".checkpoint", ".part"

@@ -23,11 +23,11 @@ from pykafkad.slices import GO_ON
 
 if TYPE_CHECKING:
     from pykafkad.clock import Clock
-    from pykafkad.cluster.commits import Submit
     from pykafkad.cluster.metadata_log import MetadataLog
     from pykafkad.cluster.snapshots import Snapshot
     from pykafkad.config import BrokerConfig
     from pykafkad.slices import Run, Work
+    from pykafkad.workers import Submit
 
 CHECK_INTERVAL_MS = RETRY_MS = 60_000
 

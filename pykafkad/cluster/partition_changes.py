@@ -19,6 +19,7 @@ from pykafkad.cluster.topic_creation import (
     partition_record,
 )
 from pykafkad.errors import KafkaError
+from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,7 +37,7 @@ class Grown:
     def __init__(self, name: str) -> None:
         self.name = name
         self.error: KafkaError | None = None
-        self.topic_id = bytes(16)
+        self.topic_id = ZERO
         self.first = 0  # the index of the first new partition
         self.records: list[Record] = []
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
+from pykafkad.cluster.topic_names import INTERNAL
 from pykafkad.errors import KafkaError
 from pykafkad.pure.replication import NOWHERE, Leadership
 
@@ -67,7 +68,7 @@ class Replica:
         self.topic = log.topic
         self.index = log.index
         self.name = log.name
-        self.is_internal = log.is_internal
+        self.is_internal = log.topic in INTERNAL
         self.rules: Rules = log.rules
         self.append = log.append_checked  # the hottest call: no step in between
         self.leader_epoch = self.leader_id = -1

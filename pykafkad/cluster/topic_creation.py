@@ -18,7 +18,7 @@ from pykafkad.cluster.topic_configs import why_refused
 from pykafkad.errors import KafkaError
 from pykafkad.messages import ClearElrRecord, PartitionRecord, TopicRecord
 from pykafkad.slices import chunks
-from pykafkad.uuids import random_uuid
+from pykafkad.uuids import ZERO, random_uuid
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
@@ -50,7 +50,7 @@ class Planned:
     def __init__(self, name: str) -> None:
         self.name = name
         self.error: KafkaError | None = None
-        self.topic_id = bytes(16)
+        self.topic_id = ZERO
         self.configs: dict[str, str] = {}
         self.clears_elr = False  # min.insync.replicas counts anew
         self.replicas: list[list[int]] = []  # of each partition

@@ -5,10 +5,12 @@ Metrics have '.' and '_' in one namespace, so two topics whose names differ only
 
 from __future__ import annotations
 
+from pykafkad.storage.files import METADATA_TOPIC
+
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 SHARE_GROUP_STATE = "__share_group_state"
-CLUSTER_METADATA = "__cluster_metadata"
+CLUSTER_METADATA = METADATA_TOPIC
 
 INTERNAL = frozenset((CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE))
 MAX_LENGTH = 249

@@ -13,6 +13,7 @@ from pykafkad import errors, unserved
 from pykafkad.messages import DeleteTopicsResponse
 from pykafkad.pure.authorization import DELETE, DESCRIBE, TOPIC, Need
 from pykafkad.slices import chunks
+from pykafkad.uuids import ZERO as NO_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,7 +30,6 @@ Result = DeleteTopicsResponse.DeletableTopicResult
 
 DISABLED_SINCE = 3
 IDS_SINCE = 6
-NO_ID = bytes(16)
 
 
 needs = (

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.handlers.fetching import FEW, READ_COMMITTED, TOPIC_IDS_SINCE, Fetch, failure
-from pykafkad.handlers.partitions import NO_TOPIC_ID
 from pykafkad.messages import FetchResponse
 from pykafkad.pure import fetch_session
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, READ, TOPIC, Need
 from pykafkad.pure.fetch_session import Followed
 from pykafkad.slices import finish
+from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
 if TYPE_CHECKING:
     from collections.abc import Generator

@@ -23,10 +23,9 @@ needs = ()  # as in Kafka, where metrics are taken from everybody
 
 def handle(broker: Broker, request: GetTelemetrySubscriptionsRequest, context: Context) -> Any:
     from pykafkad.cluster.telemetry import answered
-    from pykafkad.pure.telemetry import NO_ID
-    from pykafkad.uuids import random_uuid
+    from pykafkad.uuids import ZERO, random_uuid
 
-    instance_id = request.client_instance_id if request.client_instance_id != NO_ID else random_uuid()
+    instance_id = request.client_instance_id if request.client_instance_id != ZERO else random_uuid()
     return answered(broker, instance_id, context, partial(answer, broker, instance_id, context))
 
 

@@ -23,6 +23,7 @@ from pykafkad.handlers.cluster_view import (
 from pykafkad.messages import MetadataResponse
 from pykafkad.pure.authorization import CREATE, DESCRIBE, TOPIC, Need
 from pykafkad.slices import begun, chunks
+from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,7 +39,6 @@ BrokerResponse = MetadataResponse.MetadataResponseBroker
 TopicResponse = MetadataResponse.MetadataResponseTopic
 PartitionResponse = MetadataResponse.MetadataResponsePartition
 
-NO_TOPIC_ID = bytes(16)
 IDS_SINCE = 12
 FEW = 16  # topics
 CACHED = "metadata"  # the key under which a topic caches the views of its partitions

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from pykafkad.cluster.replica import Replica
     from pykafkad.handlers.broker import Broker
 
-NO_TOPIC_ID = bytes(16)
-
 
 def find(broker: Broker, topic: str, index: int, current_leader_epoch: int = -1) -> Replica:
     """The partition, which this node leads, or KafkaError. A leader epoch of -1 means that the client expects none."""

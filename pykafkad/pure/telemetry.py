@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure import java
+from pykafkad.uuids import ONE
+from pykafkad.uuids import ZERO as NO_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
@@ -36,8 +38,7 @@ KNOWN_COMPRESSIONS = range(5)
 # After these errors a client needs to know its subscriptions and how to push at once.
 ASK_AGAIN = frozenset({errors.UNKNOWN_SUBSCRIPTION_ID, errors.UNSUPPORTED_COMPRESSION_TYPE})
 ALL_METRICS = "*"
-NO_ID = bytes(16)
-RESERVED_IDS = (NO_ID, bytes(15) + b"\x01")
+RESERVED_IDS = (NO_ID, ONE)
 
 CLIENT_INSTANCE_ID = "client_instance_id"
 Attributes = dict[str, str | None]

@@ -24,6 +24,7 @@ LEADER_EPOCHS = "leader-epoch-checkpoint"
 OF_SEGMENT = (LOG, INDEX, TIME_INDEX, TRANSACTION_INDEX)
 WHOLE = (PARTITION_METADATA, LEADER_EPOCHS)
 TEMPORARY = ".tmp"
+METADATA_TOPIC = "__cluster_metadata"  # its directory belongs to the metadata log, and to no Log
 TopicPartition = tuple[str, int]  # a topic's name, a partition's index
 OFFSET_MAX = (
     (1 << 63) - 1 - (1 << 32)

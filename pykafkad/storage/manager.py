@@ -44,8 +44,7 @@ if TYPE_CHECKING:
     from pykafkad.storage.moves.moves import Placement
     from pykafkad.storage.recovery.scrubber import Scrubber
     from pykafkad.storage.retention import Retention
-
-    Submit = Callable[[Callable[[], Any], Callable[[Any], None]], None]
+    from pykafkad.workers import Submit
 
     class LogObserver(Protocol):
         """Who has a replica for each log: told which logs there are."""

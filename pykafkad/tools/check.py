@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 
+from pykafkad.cluster.topic_names import INTERNAL
 from pykafkad.storage.files import TopicPartition
-from pykafkad.storage.log.log import INTERNAL_TOPICS
 from pykafkad.tools import check_directory, check_partition, output
 from pykafkad.tools.check_report import Hints, Problem, Report
 from pykafkad.tools.names import nearest
@@ -148,7 +148,7 @@ class Check:
                 if not self.options.topics or key[0] in self.options.topics:
                     hints = directory.hints(key)
                     hints.topic_id = known.get(key) if known is not None else None
-                    hints.compacted |= key[0] in INTERNAL_TOPICS or key[0] in self._compacted
+                    hints.compacted |= key[0] in INTERNAL or key[0] in self._compacted
                     jobs.append((f"{key[0]}-{key[1]}", path, hints))
         if known is not None:
             self._missing(sorted(known.keys() - found.keys()))

@@ -22,6 +22,7 @@ from pykafkad.pure.groups import consumer_records as records
 from pykafkad.pure.groups.assignors import Share
 from pykafkad.pure.groups.classic_answers import describe_missing
 from pykafkad.pure.groups.consumer_member import GONE, UNREVOKED, Epochs, Member
+from pykafkad.uuids import ZERO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -277,7 +278,7 @@ class ConsumerGroup:
     def _check_partition(
         self, member: Member, epoch: int, topic: str, topic_id: bytes, partition: int
     ) -> None:
-        if topic_id == bytes(16):
+        if topic_id == ZERO:
             there = self.groups.settings.topics.topics.get(topic)
             topic_id = there.id if there is not None else topic_id
         assigned_at = epoch_of(member.assigned, topic_id, partition)

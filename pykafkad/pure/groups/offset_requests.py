@@ -22,6 +22,7 @@ from pykafkad.messages import (
 from pykafkad.pure.effects import Caller, Effects, Record, answered
 from pykafkad.pure.groups.offsets import Offset, tombstone
 from pykafkad.pure.groups.records import encode as encode_record
+from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -44,7 +45,6 @@ DeletedPartition = OffsetDeleteResponse.OffsetDeleteResponsePartition
 DEFAULT_RETENTION = -1
 NEW_ERRORS_SINCE = 9  # the first version of OffsetCommit that has GROUP_ID_NOT_FOUND
 NO_OFFSET = -1
-NO_TOPIC_ID = bytes(16)
 TOMBSTONES_AT_ONCE = 1_000  # of a topic that was deleted
 
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.files import TopicPartition
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager, Submit
+    from pykafkad.storage.manager import LogManager
+    from pykafkad.workers import Submit
 
 WORK_A_TURN = 500  # logs looked at before the loop serves others; one that is measured counts as ten
 MEASURE_WORK = 10

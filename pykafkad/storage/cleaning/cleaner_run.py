@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pykafkad.storage.cleaning.cleaning import Cleaning
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager, Submit
+    from pykafkad.storage.manager import LogManager
+    from pykafkad.workers import Submit
 
 log = logger("cleaner")
 

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from pykafkad.storage.cleaning.cleaner import LogCleaner
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager, Submit
+    from pykafkad.storage.manager import LogManager
+    from pykafkad.workers import Submit
 
 FIRST_MS = 1_000  # after the start, which is not to wait for it
 

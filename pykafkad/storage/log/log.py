@@ -64,8 +64,6 @@ Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 
 log = logger("storage")
 
-INTERNAL_TOPICS = frozenset(("__consumer_offsets", "__transaction_state", "__share_group_state"))
-
 
 class Log:
     __slots__ = (
@@ -82,7 +80,6 @@ class Log:
         "flushed_offset",
         "high_watermark",
         "index",
-        "is_internal",
         "is_served",
         "last_flush_ms",
         "last_stable_offset",
@@ -114,7 +111,6 @@ class Log:
         self.topic = topic
         self.index = index
         self.topic_id = topic_id
-        self.is_internal = topic in INTERNAL_TOPICS
         self.name = partition_directory(topic, index)
         self.log_directory = log_directory
         self.settings = settings

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pykafkad.clock import Clock
     from pykafkad.hot.records import Batches
     from pykafkad.hot.segment import Appended
-    from pykafkad.storage.manager import Submit
+    from pykafkad.workers import Submit
 
 WHY = "This broker shows a copied data directory, which was opened read-only."
 

@@ -22,7 +22,7 @@ from pykafkad.properties import parse
 from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.directories import CLEAN_SHUTDOWN, LOCK, META_PROPERTIES
-from pykafkad.storage.files import TopicPartition
+from pykafkad.storage.files import METADATA_TOPIC, TopicPartition
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     Rank = tuple[int, int, int]
 
 
-METADATA_TOPIC = "__cluster_metadata"
 COPIED = (files.TRANSACTION_INDEX, files.SNAPSHOT)
 INDEX_WIDTHS = {files.INDEX: 8, files.TIME_INDEX: 12}
 STATES = (files.DELETED, files.CLEANED, files.SWAP)  # what is under way with a file: the start tidies up

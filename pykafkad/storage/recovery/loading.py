@@ -20,7 +20,7 @@ from pykafkad.errors import StartupError
 from pykafkad.logs import logger
 from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
-from pykafkad.storage.files import TopicPartition
+from pykafkad.storage.files import METADATA_TOPIC, TopicPartition
 from pykafkad.storage.recovery import leftovers, recovery
 
 TYPE_CHECKING = False
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from pykafkad.storage.manager import LogManager
 
 
-METADATA_TOPIC = "__cluster_metadata"  # its directory belongs to the metadata log
 LARGE_BYTES = 1 << 20  # to walk less than that takes no longer than to hand it to a thread
 PROGRESS_MS = 5_000
 
