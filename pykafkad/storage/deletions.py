@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.hot.segment import Segment
     from pykafkad.storage.directories import LogDirectory
-    from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.parts import Logs
 
     Due = tuple[int, LogDirectory, list[str]]  # when (monotonic), where, the paths
 
@@ -26,7 +26,7 @@ log = logger("storage")
 
 
 class Deletions:
-    def __init__(self, manager: LogManager) -> None:
+    def __init__(self, manager: Logs) -> None:
         self._manager = manager
         self._pending: list[Due] = []
 

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.parts import Logs
 
 RETRY_MS = 1_000
 
 
 class Flushing:
-    def __init__(self, manager: LogManager) -> None:
+    def __init__(self, manager: Logs) -> None:
         self._manager = manager
         self.under_way: set[Log] = set()  # flushes that are due
         self._aging: set[Log] = set()  # the same of those that are aged

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pykafkad.hot.segment import Segment
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.parts import Logs
 
 # How much is done before the loop serves others, in units of some 20 us: the first look at a partition. A deleted
 # segment is five renames; a new active one is three new files and two that are cut.
@@ -39,7 +39,7 @@ log = logger("storage")
 
 
 class Retention:
-    def __init__(self, manager: LogManager) -> None:
+    def __init__(self, manager: Logs) -> None:
         self._manager = manager
         self._queue: deque[Log] = deque()  # in the round that is under way
         self._queued: set[Log] = set()  # the same

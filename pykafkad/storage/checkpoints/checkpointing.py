@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.parts import Logs
 
 
 log = logger("storage")
 
 
 class Checkpointing:
-    def __init__(self, manager: LogManager) -> None:
+    def __init__(self, manager: Logs) -> None:
         self._manager = manager
         self._under_way: dict[str, bool] = {}  # name -> whether it is wanted once more
         self._waiting: dict[str, list[Callable[[], None]]] = {}

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.files import TopicPartition
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.parts import Logs
     from pykafkad.workers import Submit
 
 WORK_A_TURN = 500  # logs looked at before the loop serves others; one that is measured counts as ten
@@ -41,7 +41,7 @@ log = logger("cleaner")
 
 
 class LogCleaner:
-    def __init__(self, manager: LogManager, submit: Submit) -> None:
+    def __init__(self, manager: Logs, submit: Submit) -> None:
         self._manager = manager
         self._submit = submit  # to threads of its own: a cleaning takes long
         self._runs: dict[TopicPartition, Run] = {}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pykafkad.storage.cleaning.cleaning import Cleaning
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.parts import Logs
     from pykafkad.workers import Submit
 
 log = logger("cleaner")
@@ -48,7 +48,7 @@ class Run:
 
     def __init__(
         self,
-        manager: LogManager,
+        manager: Logs,
         partition: Log,
         cleaning: Cleaning,
         submit: Submit,

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from pykafkad.storage.cleaning.cleaner import LogCleaner
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.parts import Logs
     from pykafkad.workers import Submit
 
 FIRST_MS = 1_000  # after the start, which is not to wait for it
 
 
 class Compaction:
-    def __init__(self, manager: LogManager) -> None:
+    def __init__(self, manager: Logs) -> None:
         self._manager = manager
         self._submit = manager.submit
         self._call_later: Callable[..., Any] = lambda delay_ms, action: None

@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
     from pykafkad.storage.log.context import Done, Step
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.parts import Logs
 
 
 class Truncations:
-    def __init__(self, manager: LogManager) -> None:
+    def __init__(self, manager: Logs) -> None:
         self._manager = manager
 
     def cut(self, log: Log, step: Step, offset: int, is_wanted: Callable[[], bool], done: Done) -> None:

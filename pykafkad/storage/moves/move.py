@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pykafkad.errors import KafkaError
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager
     from pykafkad.storage.moves.moves import Moves
+    from pykafkad.storage.parts import Logs
 
 PIECE_BYTES = 16 << 20  # what one job of a thread copies
 LEAST_BYTES = 64 << 10  # the same, at the slowest rate
@@ -70,7 +70,7 @@ class Move:
         "target",
     )
 
-    def __init__(self, moves: Moves, manager: LogManager, partition: Log, target: LogDirectory) -> None:
+    def __init__(self, moves: Moves, manager: Logs, partition: Log, target: LogDirectory) -> None:
         self._moves = moves
         self.manager = manager
         self.partition = partition

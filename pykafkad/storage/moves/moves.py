@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager
     from pykafkad.storage.moves.move import Move
+    from pykafkad.storage.parts import Logs
 
     Moved = Callable[[KafkaError | None], None]
 
@@ -55,7 +55,7 @@ class Anywhere:
 
 
 class Moves:
-    def __init__(self, manager: LogManager) -> None:
+    def __init__(self, manager: Logs) -> None:
         self.placement: Placement = Anywhere()
         self._manager = manager
         self._moves: dict[TopicPartition, Move] = {}

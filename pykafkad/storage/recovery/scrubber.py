@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pykafkad.hot.segment import Segment
     from pykafkad.storage.log.log import Log
-    from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.parts import Logs
 
 TURN_MS = 1_000  # the manager's SCRUB_INTERVAL_MS
 SEGMENTS_A_SLICE = 64
@@ -114,7 +114,7 @@ class Slice:
 class Scrubber:
     """`damaged`: batches that were found so; `scrubbed_bytes` and `passes` say how far it has come."""
 
-    def __init__(self, manager: LogManager) -> None:
+    def __init__(self, manager: Logs) -> None:
         self.damaged = 0
         self.scrubbed_bytes = 0
         self.passes = 0
