@@ -16,7 +16,6 @@ from pykafkad.storage import files
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from pykafkad.hot.segment import Segment
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.parts import Logs
 
@@ -64,28 +63,6 @@ class Deletions:
             paths = [path for _, where, some in due if where is directory for path in some]
             if paths:
                 self._manager.in_background(directory, remove_all, paths)
-
-
-def mark_deleted(directory: str, base_offset: int, *, snapshot: bool) -> list[str]:
-    """Rename a segment's files, and the producers' snapshot at its base: the new names of those that were there. The
-    log is the first: without it the others belong to nothing, whenever a crash comes."""
-    renamed = []
-    for suffix in (*files.OF_SEGMENT, files.SNAPSHOT) if snapshot else files.OF_SEGMENT:
-        path = f"{directory}/{files.offset_name(base_offset, suffix)}"
-        try:
-            files.rename(path, path + files.DELETED)
-        except FileNotFoundError:
-            continue
-        renamed.append(path + files.DELETED)
-    return renamed
-
-
-def mark_all_deleted(directory: str, segments: list[Segment]) -> list[str]:
-    paths = []
-    for segment in segments:
-        segment.release()
-        paths += mark_deleted(directory, segment.base_offset, snapshot=True)
-    return paths
 
 
 def remove_all(paths: list[str]) -> None:

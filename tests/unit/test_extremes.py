@@ -21,7 +21,7 @@ from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.cleaning.cleaning import Limits
 from pykafkad.storage.files import OFFSET_MAX
-from pykafkad.storage.recovery import recovery
+from pykafkad.storage.log.settings import index_room
 from tests.cleaner_kit import Home as CleanerHome
 from tests.cleaner_kit import write
 from tests.storage_kit import (
@@ -307,7 +307,7 @@ def test_a_load_factor_is_any_number(factor: float) -> None:
 
 
 def test_an_index_interval_of_nothing_takes_no_more_room_than_batches_need(tmp_path: Path) -> None:
-    assert recovery.index_room(1 << 30, 0) == recovery.index_room(1 << 30, 26) < 1 << 29
+    assert index_room(1 << 30, 0) == index_room(1 << 30, 26) < 1 << 29
     partition = new_partition(tmp_path, index_interval_bytes=0, segment_index_bytes=8000)
     append(partition, *(batch(b"x") for _ in range(100)))
     partition.close(clean=False)

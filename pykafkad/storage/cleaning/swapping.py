@@ -14,8 +14,8 @@ from __future__ import annotations
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 from pykafkad.hot.segment import Segment
 from pykafkad.storage import files
-from pykafkad.storage.deletions import mark_deleted
 from pykafkad.storage.files import CLEANED, SWAP
+from pykafkad.storage.log.removal import mark_deleted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

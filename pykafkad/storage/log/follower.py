@@ -18,7 +18,7 @@ from pykafkad.hot.segment import Segment
 from pykafkad.logs import logger
 from pykafkad.pure.leader_epochs import LeaderEpochs
 from pykafkad.storage.log import markers, snapshots, transaction_index
-from pykafkad.storage.recovery.recovery import index_room
+from pykafkad.storage.log.settings import index_room
 from pykafkad.storage.recovery.walking import Walk, note_producer
 
 TYPE_CHECKING = False

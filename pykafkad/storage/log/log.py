@@ -29,7 +29,6 @@ from pykafkad.logs import logger
 from pykafkad.pure.leader_epochs import LeaderEpochs
 from pykafkad.pure.producer_state import ProducerState
 from pykafkad.storage.checkpoints import checkpoints
-from pykafkad.storage.deletions import mark_all_deleted
 from pykafkad.storage.files import (
     INDEX,
     LOG,
@@ -44,6 +43,7 @@ from pykafkad.storage.files import (
 )
 from pykafkad.storage.log import lookups, markers, snapshots
 from pykafkad.storage.log.context import NOBODY
+from pykafkad.storage.log.removal import mark_all_deleted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

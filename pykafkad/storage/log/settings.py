@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # Kafka allows indexes that have no room for an entry; every segment ends with one in its time index.
 LEAST_INDEX_BYTES = 24
+ENTRY_ROOM = 12  # bytes of the larger index entry
+LEAST_BATCH = 26  # bytes, of format 0
 
 
 class LogSettings:
@@ -77,3 +79,8 @@ def rules_of(config: TopicConfig, *, client: bool) -> Rules:
         compacted="compact" in config["cleanup.policy"],
         client=client,
     )
+
+
+def index_room(size: int, interval_bytes: int) -> int:
+    """Bytes that an index of a segment may need: no more than there can be batches, however small the interval."""
+    return (size // max(LEAST_BATCH, interval_bytes) + 2) * ENTRY_ROOM

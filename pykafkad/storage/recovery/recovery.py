@@ -15,7 +15,6 @@ from bisect import bisect_right
 from struct import Struct
 
 from pykafkad.hot.index import OffsetIndex, TimeIndex
-from pykafkad.hot.records import RecordsError
 from pykafkad.hot.segment import CorruptSegment, Segment, Verdict
 from pykafkad.logs import logger
 from pykafkad.pure.leader_epochs import LeaderEpochs
@@ -34,12 +33,14 @@ from pykafkad.storage.files import (
     remove,
 )
 from pykafkad.storage.log import snapshots, transaction_index
+from pykafkad.storage.log.settings import index_room
 from pykafkad.storage.recovery import leftovers
-from pykafkad.storage.recovery.walking import Walk, note_producer
+from pykafkad.storage.recovery.restoring import cover_start, replay_producers
+from pykafkad.storage.recovery.walking import Walk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Protocol
 
     from pykafkad.hot.segment import BatchHeader, Fault
@@ -50,8 +51,6 @@ if TYPE_CHECKING:
         recovery_point: int
 
 
-ENTRY_ROOM = 12  # bytes of the larger index entry
-LEAST_BATCH = 26  # bytes, of format 0
 TIME_ENTRY = Struct(">qi")  # timestamp, offset from the segment's base
 COPY_BYTES = 1 << 20
 
@@ -389,29 +388,7 @@ class Loader:
         if hints.clean and not self.snapshots and not self.epochs_damaged:
             partition.producers.end_offset = offset  # as Kafka: a log without any has no producers to find
             return
-        self.replay(offset)
-
-    def replay(self, end_offset: int) -> None:
-        partition = self.partition
-        producers = partition.producers
-        for segment in partition.segments:
-            if segment.end_offset <= producers.end_offset or segment.base_offset >= end_offset:
-                continue
-            try:
-                self.replay_segment(segment, end_offset)
-            except (CorruptSegment, RecordsError) as error:
-                # Nobody walks it at this start, and it is served as it is.
-                log.warn(f"{segment.path}: what its batches say of producers is not known: {error}")
-        producers.end_offset = max(producers.end_offset, end_offset)
-
-    def replay_segment(self, segment: Segment, end_offset: int) -> None:
-        header = segment.batch_reaching(self.partition.producers.end_offset)
-        if header is None:
-            return
-        for each in segment.headers(header.position):
-            if each.base_offset >= end_offset:
-                break
-            note_producer(self.partition, segment, each, index=False)
+        replay_producers(partition, offset)
 
     # -- the result ------------------------------------------------------------------------------------------
 
@@ -434,7 +411,7 @@ class Loader:
         partition.high_watermark = min(max(hints.high_watermark, partition.log_start_offset), log_end)
         partition.epochs.truncate_from_end(log_end)
         partition.epochs.truncate_from_start(partition.log_start_offset)
-        self.cover_start()
+        cover_start(partition)
         partition.producers.end_offset = log_end
         if not hints.clean:
             snapshots.write(self.directory, partition.producers)
@@ -443,28 +420,6 @@ class Loader:
         partition.activate(partition.segments[-1])
         for segment in partition.segments:
             segment.release()
-
-    def cover_start(self) -> None:
-        """The epochs may begin above the log's start, where a crash came before the checkpoint of a raised one; or
-        there are none left, where it took the log's end with it."""
-        partition = self.partition
-        known, start = partition.epochs.entries, partition.log_start_offset
-        first = known[0][1] if known else partition.log_end_offset
-        if first <= start:
-            return
-        epochs = LeaderEpochs()
-        try:
-            for header in headers_between(partition, start, first):
-                if header.magic < 2 or header.leader_epoch < 0:
-                    return  # an old log: it had none at its start
-                if header.leader_epoch > epochs.latest:
-                    epochs.assign(header.leader_epoch, max(start, header.base_offset))
-        except CorruptSegment:
-            return  # nobody walks it at this start
-        for epoch, offset in known:
-            if epoch > epochs.latest:
-                epochs.assign(epoch, offset)
-        partition.epochs = epochs
 
     def start_empty(self, offset: int) -> None:
         """No data at or above the log's start: begin there."""
@@ -479,22 +434,6 @@ class Loader:
         partition.epochs = LeaderEpochs()
         partition.producers.clear(offset)
         partition.add_segment(offset, self.hints.now_ms)
-
-
-def index_room(size: int, interval_bytes: int) -> int:
-    """Bytes that an index of a segment may need: no more than there can be batches, however small the interval."""
-    return (size // max(LEAST_BATCH, interval_bytes) + 2) * ENTRY_ROOM
-
-
-def headers_between(partition: Log, start: int, end: int) -> Iterator[BatchHeader]:
-    for segment in partition.segments:
-        if segment.end_offset <= start or segment.base_offset >= end:
-            continue
-        first = segment.batch_reaching(start)
-        for header in segment.headers(first.position) if first is not None else ():
-            if header.base_offset >= end:
-                break
-            yield header
 
 
 def misses_its_end(hints: StartHints, compacts: bool, end_offset: int, next_base: int) -> bool:
