@@ -1,8 +1,9 @@
-# How long the loop's callbacks hold it, by the CPU time of its thread, since on a busy machine the other clock says nothing.
+# How long each callback holds the loop, measured in CPU time of the loop's thread: on a busy machine the wall clock also
+# counts what other processes took.
 #
-# That clock costs a system call, so it is read when passes have taken CPU_MARK_US since, and after a callback that took
-# HOLD_LOOK_US by the cheap clock. What a callback is said to have held the loop for is too much by some ms at most. Of small
-# frames of Produce only every LOOK_FRAMES-th is followed by a look at a clock, since they take little more than that.
+# To read the CPU time is a system call. So it is read when passes have taken CPU_MARK_US since the last time, and after a
+# callback that took HOLD_LOOK_US by the wall clock; what is reported may be too much by some milliseconds. After small
+# frames of Produce the wall clock is read only every LOOK_FRAMES-th time, since reading it takes nearly as long as one.
 
 cdef enum:
     CPU_MARK_US = 1_000

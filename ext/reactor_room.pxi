@@ -1,4 +1,4 @@
-# The memory of frames that are not whole yet: who has one, and who waits for memory to go on with it.
+# The memory of frames that are not whole yet: the connections that have one, and those that wait for memory to go on.
 
 cdef class FrameMemory:
     """The count of those bytes, which outlives the loop where somebody still holds a frame."""
@@ -6,10 +6,10 @@ cdef class FrameMemory:
 
 
 cdef class FrameRoom:
-    """Unfinished frames of all connections. A large one grows to half of what the others leave of it; then its connection
-    is not read from until there is more, but that the one which has waited longest always goes on, so that every
-    frame has its turn. Of small ones only their number counts: where all of them take more than can be, the one that
-    was fed least recently gives way."""
+    """Unfinished frames of all connections. A large one grows to half of the memory that the others leave. Then its
+    connection is not read from until there is more; only the one that has waited longest always goes on, so that every
+    frame has its turn. Of small frames only the number counts: where all of them together take more than the bound, the
+    connection that was read from least recently is closed."""
     cdef FrameMemory memory
     cdef int64_t most, max_frame
     cdef int64_t limit              # where the unfinished frames give way

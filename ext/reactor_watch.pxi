@@ -1,4 +1,4 @@
-# What the control set and the clock call: timers, watched descriptors, listeners.
+# Timers, watched descriptors and listeners: what the loop calls besides connections.
 
 cdef int64_t waited_us(double delay_ms) noexcept:
     """The microseconds from now until a timer fires. Whatever number a config or a client gives, no sum with it

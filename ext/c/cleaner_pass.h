@@ -2,11 +2,15 @@
  * Python.
  *
  * A pass runs batch after batch until something is the caller's to do (CLEANER_UNPACK, _PACK, _LEGACY), the
- * source ends or something is wrong; it is called again to go on. What a batch becomes:
+ * source ends or something is wrong; it is called again to go on. The verdict on a batch is one of three:
  *
- *   DELETE        of an aborted transaction, or a marker whose transaction is gone and whose horizon has
- * passed RETAIN_EMPTY  the last record of its producer, or the end of the round: its header stays in any case
- *   DELETE_EMPTY  goes when none of its records is kept
+ * DELETE: it belongs to an aborted transaction, or is a marker whose transaction is gone and whose delete
+ * horizon has passed.
+ *
+ * RETAIN_EMPTY: it has the last record of its producer, or is the last batch of the round, so that its header
+ * stays even when none of its records does.
+ *
+ * DELETE_EMPTY: it goes when none of its records is kept.
  *
  * A record is kept when no later one has its key; a tombstone until the batch's delete horizon, which is set
  * in place of the base timestamp the first time the batch is cleaned (KIP-534). Batches that lose nothing are

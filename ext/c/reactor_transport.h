@@ -4,11 +4,14 @@
  * A transport may need the socket for itself, whatever the connection waits for, and may hold bytes: some
  * that came and were not yet taken, others that were taken and have not yet left. It says so in its peer:
  *
- * wants   EPOLLIN and EPOLLOUT, as it needs them for itself: when one of these comes, attend() is called, and
- *         nothing else. They must cease when attend() has used them.
- * bars    EPOLLIN: receive() has nothing before attend() was called; EPOLLOUT: send() takes nothing before
- * the transport has received something (both of them: a handshake). Needs `wants`, or that somebody receives.
- * ready   receive() would give bytes, or the end, that the socket does not announce.
+ * `wants` has EPOLLIN and EPOLLOUT, as the transport needs them for itself: when one of these comes, attend()
+ * is called, and nothing else. They must cease when attend() has used them.
+ *
+ * `bars` has EPOLLIN while receive() has nothing before attend() was called, and EPOLLOUT while send() takes
+ * nothing before the transport has received something; during a handshake it has both. It needs `wants`, or
+ * that somebody receives.
+ *
+ * `ready` is true when receive() would give bytes, or the end, that the socket does not announce.
  *
  * What it holds must have a bound. It may be in the middle of anything when close() comes. */
 #ifndef PYKAFKAD_REACTOR_TRANSPORT_H

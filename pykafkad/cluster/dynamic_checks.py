@@ -1,4 +1,4 @@
-"""May these be a broker's dynamic configs? Kafka's checks before it stores them, in its order and words.
+"""Which values a broker's dynamic configs may have: Kafka's checks before it stores them, in its order and words.
 
 First what can be seen of the names and the values by themselves, then whether the broker could be what they make of
 it (all the rules of a start), then what the parts that would change have to say. Nothing is changed here.

@@ -2,7 +2,7 @@
 who waits for more.
 
 Handlers ask the replica and nothing below it. The bytes are the log's (pykafkad/storage), the rules of who is in sync
-are pure/replication.py; here both come together. Invariants: the high watermark never goes back, but where the log
+are pure/replication.py; here both come together. Invariants: the high watermark never goes back, except where the log
 itself is cut below it; a leader raises it when its log is written or a follower fetches, a follower when its leader says
 so, and never beyond its own end. Who waits is told when it moves, when the epoch changes, and when the replica is gone.
 """

@@ -1,6 +1,6 @@
 """All replicas of this node, by topic and partition: one for each log that the storage serves.
 
-The storage tells which logs there are (manager.LogObserver), and gets from here whom each of them tells of itself.
+The storage reports which logs there are (manager.LogObserver), and gets a replica for each, to which the log reports.
 Invariant: a replica is in the table exactly while its log is in the storage's.
 """
 

@@ -1,9 +1,8 @@
-"""Host names that clients name in quotas and configs: are they addresses, and whose?
+"""Looks up the addresses of host names, which clients send in quotas and configs.
 
-Owns the one thread that asks for them, and how long anybody waits for it. The system's resolver may take a minute for a
-name, and any client can send names; so they are looked up apart from everything else, in the order in which they came,
-and a name that nobody knew in DEADLINE_MS is told as one that does not exist. Addresses are what they say, and are not
-looked up.
+Owns the one thread that asks the system's resolver, and the time that a request waits for it. The resolver may take a
+minute for a name, and any client can send names, so they are looked up apart from everything else, in the order in which
+they came. A name that is not resolved within DEADLINE_MS counts as unknown. What is an address already is not looked up.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Answers of the plain Python loop: what they weigh, their pieces, and the places of those that come later."""
+"""Answers of the plain Python loop: their size in memory, their parts, and the places of those that are given later."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The memory of frames that are not whole yet, for net/plain_loop.py; ext/reactor_room.pxi is the same in Cython.
 
-Owns who has such a frame, and who waits for memory to go on with one. A large frame grows to half of what the others
-leave of the memory; then its connection is not read from until there is more, but that the one which has waited longest
-always goes on, so that every frame has its turn. Of small ones only their number counts: where all of them take more
-than can be, the one that was fed least recently gives way.
+Owns the list of connections that have such a frame, and of those that wait for memory to go on with one. A large frame
+grows to half of the memory that the others leave. Then its connection is not read from until there is more; only the
+one that has waited longest always goes on, so that every frame has its turn. Of small frames only the number counts:
+where all of them together take more than the bound, the connection that was read from least recently is closed.
 """
 
 from __future__ import annotations

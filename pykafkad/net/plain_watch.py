@@ -1,4 +1,4 @@
-"""What the clock and other descriptors than connections call in the plain loop: timers, watches, listeners."""
+"""Timers, watched descriptors and listeners of the plain Python loop: what it calls besides connections."""
 
 from __future__ import annotations
 

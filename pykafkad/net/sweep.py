@@ -1,8 +1,9 @@
-"""The looks at connections of which nothing comes, or next to nothing.
+"""Closes connections that are idle, or that send a request too slowly.
 
-Owns what follows from `connections.max.idle.ms`, and the least that must come of a frame that has begun: without it, a
-byte a second would keep a connection and its memory for ever. Whoever is not read from (its answers wait, or its frame
-waits for memory) is not asked for more meanwhile. Looking at many connections, and closing them, is done in slices.
+Owns what follows from `connections.max.idle.ms`, and the rate at which a request that has begun must arrive: without that
+a byte a second would keep a connection and its memory for ever. A connection that the loop does not read from (because
+its answers are not taken, or its request waits for memory) is not expected to send anything. Many connections are looked
+at, and closed, in slices.
 """
 
 from __future__ import annotations
