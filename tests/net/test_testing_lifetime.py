@@ -17,15 +17,15 @@ from pykafkad.messages import MetadataRequest
 from pykafkad.testing import Broker, Client
 
 SECONDS = 60
-TELL = "print(broker.pid, broker.port, flush=True)\n"
-WAIT = "import time; time.sleep(600)\n"
+TELL = "print(pid, port, flush=True)\n"
+WAIT = "time.sleep(600)\n"
 
-# What the killed program did after it had started its broker.
-SCRIPTS = {
-    "waiting": WAIT,
-    "paused": "broker.pause()\n" + WAIT,
-    "restarted": "broker.restart()\n" + WAIT,
-    "dropped": "del broker; import gc; gc.collect()\n" + WAIT,
+# What the killed program had done with its broker.
+DONE = {
+    "nothing": "",
+    "paused": "broker.pause()\n",
+    "restarted": "broker.restart(); pid = broker.pid\n",
+    "dropped": "del broker; import gc; gc.collect()\n",
 }
 FORKED = """
 import multiprocessing
@@ -37,9 +37,12 @@ print(fork.pid, flush=True)
 
 def started(script: str, temporary: Path) -> subprocess.Popen[str]:
     """A program that has a broker, and what it says on standard output."""
-    begin = "import os, sys, time\nfrom pykafkad.testing import Broker\nbroker = Broker(topics=['t'])\n"
+    begin = (
+        "import os, sys, time\nfrom pykafkad.testing import Broker\nbroker = Broker(topics=['t'])\n"
+        "pid, port = broker.pid, broker.port\n"
+    )
     return subprocess.Popen(
-        [sys.executable, "-c", begin + TELL + script],
+        [sys.executable, "-c", begin + script],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -77,9 +80,9 @@ def assert_all_gone(pid: int, temporary: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-@pytest.mark.parametrize("script", SCRIPTS.values(), ids=SCRIPTS)
-def test_a_killed_test_run_leaves_nothing(script: str, number: signal.Signals, tmp_path: Path) -> None:
-    program = started(script, tmp_path)
+@pytest.mark.parametrize("done", DONE.values(), ids=DONE)
+def test_a_killed_test_run_leaves_nothing(done: str, number: signal.Signals, tmp_path: Path) -> None:
+    program = started(done + TELL + WAIT, tmp_path)
     pid, _ = numbers_of(program)
     assert list(tmp_path.iterdir())
     program.send_signal(number)
@@ -88,16 +91,15 @@ def test_a_killed_test_run_leaves_nothing(script: str, number: signal.Signals, t
 
 
 def test_what_nobody_could_remove_is_removed_by_the_next_run(tmp_path: Path) -> None:
-    program = started("broker.kill()\nprint('1', flush=True)\n" + WAIT, tmp_path)
-    numbers_of(program)
-    assert numbers_of(program) == [1]
+    program = started("broker.kill()\n" + TELL + WAIT, tmp_path)
+    assert numbers_of(program)
     program.kill()
     program.communicate(timeout=SECONDS)
     (left,) = tmp_path.iterdir()
     foreign, other = tmp_path / "pykafkad-test-foreign", tmp_path / "other"
     for each in (foreign, other):
         each.mkdir()
-    used = started(WAIT, tmp_path)
+    used = started(TELL + WAIT, tmp_path)
     numbers_of(used)
     try:
         assert not left.exists()
@@ -112,7 +114,7 @@ def test_what_nobody_could_remove_is_removed_by_the_next_run(tmp_path: Path) -> 
 
 
 def test_a_fork_that_lives_on_does_not_keep_the_broker(tmp_path: Path) -> None:
-    program = started(FORKED + WAIT, tmp_path)
+    program = started(TELL + FORKED + WAIT, tmp_path)
     pid, _ = numbers_of(program)
     (fork,) = numbers_of(program)
     try:
@@ -138,9 +140,8 @@ def test_a_fork_that_ends_does_not_end_the_broker() -> None:
 
 
 def test_a_broker_that_nobody_remembers_serves_until_the_program_ends(tmp_path: Path) -> None:
-    program = started("del broker; import gc; gc.collect(); print('1', flush=True); input()", tmp_path)
+    program = started(DONE["dropped"] + TELL + "input()", tmp_path)
     pid, port = numbers_of(program)
-    assert numbers_of(program) == [1]
     with Client("127.0.0.1", port) as client:
         assert client.call(MetadataRequest(topics=None), 12).topics[0].name == "t"
     program.communicate(timeout=SECONDS)
