@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import signal
 import socket
 import stat
@@ -187,6 +188,46 @@ def test_what_is_no_request_is_told_so_and_the_next_one_is_answered(kafka: Broke
     sock.sendall(b'{"version": 1, "command": "status"}\n')
     assert said(sock) == {"end": True}
     sock.close()
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_is_sent_has_an_answer_in_which_nothing_has_failed(kafka: Broker, seed: int) -> None:
+    chance = random.Random(seed)
+    values: list[Any] = [
+        None,
+        True,
+        1,
+        -1,
+        10**400,
+        1e300,
+        "",
+        "x",
+        "\ud800",
+        "orders",
+        "*" * 50,
+        [],
+        {},
+        [[{}]],
+    ]
+    commands = ["status", "facts", "trace", "nothing", ""]
+    names = ["version", "command", "group", "topic", "api", "client", "errors", "bodies", "\u0000"]
+    sock = raw(kafka)
+    lines = sock.makefile("rb")
+    for _ in range(200):
+        request = {name: chance.choice(values) for name in names if chance.random() < 0.2}
+        request |= {"version": 1, "command": chance.choice(commands)} if chance.random() < 0.9 else {}
+        line = bytearray(json.dumps(request).encode())
+        for _ in range(chance.choice([0, 0, 1, 5])):
+            line[chance.randrange(len(line))] = chance.choice(b'{}[]",:0e\\ \xff\x00')
+        sock.sendall(bytes(line) + b"\n")
+        row: dict[str, Any] = {}
+        while "end" not in row:
+            found = lines.readline()
+            assert found, line
+            row = json.loads(found) if found != b"\n" else {}
+    lines.close()
+    sock.close()
+    assert "a command failed" not in kafka.log_text()
 
 
 def test_half_a_line_waits_for_its_end_and_holds_nobody(kafka: Broker, control: ControlClient) -> None:

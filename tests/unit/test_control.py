@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -227,3 +229,18 @@ def test_a_trace_of_nothing_is_refused(tmp_path: Path, capsys: pytest.CaptureFix
 def test_all_three_find_brokers_the_same_way() -> None:
     for tool in (status, trace, explain):
         assert {"data", "bootstrap-server"} <= Options(tool.OPTIONS, []).known.keys()
+
+
+def test_a_start_imports_nothing_of_what_it_may_be_asked() -> None:
+    code = "import sys, pykafkad.server; print(*[name for name in sys.modules])"
+    command = [sys.executable, "-c", code]
+    loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    assert "pykafkad.control.server" in loaded
+    later = (
+        "json",
+        "fnmatch",
+        "pykafkad.request_watch",
+        "pykafkad.message_views",
+        "pykafkad.control.commands",
+    )
+    assert not loaded.intersection(later)
