@@ -1,13 +1,25 @@
 """Why is nothing arriving? Rules that find reasons in facts.
 
-Facts are what control/facts.py tells of a broker, and what its asker found out about the way there (`Facts`). Each rule
+Facts are what control/facts.py tells of a broker, and what its asker found out about the way there. Each rule
 is a function from the facts to findings; RULES is their table, in the order in which they are told. Invariants: a
 finding says only what the facts say, and what was seen of it; a rule about a thing that is not there finds nothing.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
+
+from pykafkad.pure.explaining_facts import (
+    CAUSE,
+    LIKELY,
+    Facts,
+    Finding,
+    at,
+    by_topic,
+    of_group,
+    of_member,
+)
+from pykafkad.pure.explaining_words import SHOWN, are, are_near, listed, name_of, plural, who
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,9 +28,6 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
     Rule = Callable[["Facts"], Iterable["Finding"]]
 
-CAUSE, LIKELY, HINT = "cause", "likely", "hint"  # as sure as that
-
-CLASSIC = "classic"
 REBALANCING = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
 DOES = {  # what a member is to do, as Facts have it -> what it has not done
     "rejoin": "has not joined again",
@@ -28,76 +37,12 @@ DOES = {  # what a member is to do, as Facts have it -> what it has not done
     "reconcile": "has not taken over its new assignment",
 }
 QUIET_MS = 5_000  # consumers fetch more often than that, whether or not there is something
-SHOWN = 5  # members, partitions and names in a sentence
-NEAR = 2  # letters in which a name may differ from another
-
-
-class Finding(NamedTuple):
-    kind: str
-    certainty: str
-    text: str
-    advice: str = ""
-
-
-class Facts(NamedTuple):
-    """`listeners`: advertised addresses and what keeps us from connecting to them (None: nothing)."""
-
-    group: str | None = None  # that was asked for
-    topic: str | None = None
-    listeners: list[tuple[str, str | None]] = []  # noqa: RUF012
-    topics: dict[str, Row] = {}  # noqa: RUF012
-    partitions: list[Row] = []  # noqa: RUF012
-    group_facts: Row | None = None
-    members: list[Row] = []  # noqa: RUF012
-    committed: list[Row] = []  # noqa: RUF012
-    fetches: list[Row] = []  # noqa: RUF012
-    is_loading: bool = False  # the groups are not all known yet
 
 
 def explain(facts: Facts) -> list[Finding]:
     """The findings, the surest first."""
     found = [finding for rule in RULES for finding in rule(facts)]
-    order = (CAUSE, LIKELY, HINT)
-    return sorted(found, key=lambda finding: order.index(finding.certainty))
-
-
-def facts_from(group: str | None, topic: str | None, rows: Iterable[Row]) -> Facts:
-    """From the rows of the command `facts`, or of several of them: of a partition's fetches the last one counts."""
-    topics: dict[str, Row] = {}
-    partitions: dict[tuple[str, int], Row] = {}
-    members: dict[str, Row] = {}
-    committed: dict[tuple[str, int], Row] = {}
-    fetches: dict[tuple[str, str, int], Row] = {}
-    group_facts: Row | None = None
-    is_loading = False
-    for row in rows:
-        for kind, fact in row.items():
-            if kind == "topic":
-                topics[fact["name"]] = fact
-            elif kind == "partition":
-                partitions[fact["topic"], fact["index"]] = fact
-            elif kind == "group":
-                group_facts, members, is_loading = fact, {}, False  # of a later answer
-            elif kind == "coordinator":
-                is_loading = fact == "loading"
-            elif kind == "member":
-                members[fact["id"]] = fact
-            elif kind == "committed":
-                committed[fact["topic"], fact["partition"]] = fact
-            elif kind == "fetch":
-                fetches[fact["address"], fact["topic"], fact["partition"]] = fact
-    return Facts(
-        group,
-        topic,
-        [],
-        topics,
-        list(partitions.values()),
-        group_facts,
-        list(members.values()),
-        list(committed.values()),
-        list(fetches.values()),
-        is_loading,
-    )
+    return sorted(found, key=lambda finding: finding.certainty != CAUSE)
 
 
 # -- the way to the broker
@@ -118,9 +63,10 @@ def unreachable_listener(facts: Facts) -> Iterator[Finding]:
 
 
 def no_topic(facts: Facts) -> Iterator[Finding]:
-    for name, topic in facts.topics.items():
+    for topic in facts.topics:
         if not topic["exists"]:
-            near = [other for other in topic.get("others", ()) if are_near(name, other)][:SHOWN]
+            name = topic["name"]
+            near = [other for other in topic["others"] if are_near(name, other)][:SHOWN]
             also = f"; there is {listed(near)}" if near else ""
             yield Finding(
                 "no-topic", CAUSE, f"topic {name} does not exist{also}", "create it, or correct its name"
@@ -256,7 +202,7 @@ def assigned_to_others(facts: Facts) -> Iterator[Finding]:
             count = sum(1 for row in facts.partitions if row["topic"] in topics)
             yield Finding(
                 "assigned-to-others",
-                CAUSE if len(facts.members) > 1 else LIKELY,
+                CAUSE,
                 f"{who(member)} has no partition: the {plural(count, 'partition')} of {listed(topics)}"
                 f" {are(count)} assigned to {listed([who(each) for each in owners])}",
                 "more members than partitions get nothing: add partitions, or end the other consumers",
@@ -367,7 +313,7 @@ def quiet(member: Row, partitions: list[tuple[str, int]], what: str) -> Finding:
 
 
 def nobody_fetches(facts: Facts) -> Iterator[Finding]:
-    if facts.group is None and facts.topic in facts.topics and facts.topics[facts.topic]["exists"]:
+    if facts.group is None and any(topic["exists"] for topic in facts.topics):
         recent = [each for each in facts.fetches if each["connected"] and each["idle_ms"] <= QUIET_MS]
         if not recent:
             yield Finding(
@@ -394,72 +340,3 @@ RULES: tuple[Rule, ...] = (
     not_fetching,
     nobody_fetches,
 )
-
-
-# -- words
-
-
-def at(row: Row) -> tuple[str, int]:
-    return row["topic"], row["partition"]
-
-
-def name_of(row: Row) -> str:
-    return f"{row['topic']}-{row['partition']}"
-
-
-def of_member(member: Row, fetch: Row) -> bool:
-    """The same client id from the same host: what is known of a fetch does not name its group."""
-    return bool((fetch["client_id"], fetch["host"]) == (member["client_id"], member["host"]))
-
-
-def of_group(facts: Facts, fetch: Row) -> bool:
-    return facts.group is None or any(of_member(member, fetch) for member in facts.members)
-
-
-def by_topic(rows: list[Row]) -> Iterator[tuple[str, list[Row]]]:
-    for topic in dict.fromkeys(row["topic"] for row in rows):
-        yield topic, [row for row in rows if row["topic"] == topic]
-
-
-def who(member: Row) -> str:
-    instance = f", group.instance.id {member['instance_id']}" if member["instance_id"] else ""
-    return f'member {member["id"]} (client id "{member["client_id"]}", {member["host"]}{instance})'
-
-
-def listed(names: Iterable[object]) -> str:
-    texts = [str(name) for name in names]
-    more = f" and {len(texts) - SHOWN} more" if len(texts) > SHOWN else ""
-    return ", ".join(texts[:SHOWN]) + more
-
-
-def plural(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
-
-
-def are(count: int) -> str:
-    return "is" if count == 1 else "are"
-
-
-def are_near(one: str, other: str) -> bool:
-    """Whether it may have been meant: the same but for case and separators, or for a few letters."""
-    one, other = plain(one), plain(other)
-    if one == other or (len(one) > NEAR and (one.startswith(other) or other.startswith(one))):
-        return True
-    return abs(len(one) - len(other)) <= NEAR and distance(one, other) <= min(NEAR, len(one) // 3)
-
-
-def plain(name: str) -> str:
-    return name.lower().replace("_", "").replace("-", "").replace(".", "")
-
-
-def distance(one: str, other: str) -> int:
-    """How many letters have to be put in, left out or changed."""
-    row = list(range(len(other) + 1))
-    for letter in one:
-        before, row[0] = row[0], row[0] + 1
-        for place, there in enumerate(other, 1):
-            before, row[place] = (
-                row[place],
-                min(before + (letter != there), row[place] + 1, row[place - 1] + 1),
-            )
-    return row[-1]

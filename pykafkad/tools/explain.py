@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from pykafkad.control.client import ControlClient, ControlError
 from pykafkad.logs import escaped
 from pykafkad.net.probing import why_unreachable
-from pykafkad.pure.explaining import CAUSE, HINT, LIKELY, Facts, Finding, explain, facts_from
+from pykafkad.pure.explaining import explain
+from pykafkad.pure.explaining_facts import CAUSE, LIKELY, Facts, Finding, facts_from
 from pykafkad.tools import output, running
 from pykafkad.tools.options import Option, OptionError, Options, flag, run, value
 
@@ -29,7 +30,7 @@ LOOKS = 4  # a fetch is seen while it waits: one that was just answered is seen 
 PAUSE_S = 0.15
 CONNECT_S = 2.0
 PARTITIONS_SHOWN = 20
-SAID = {CAUSE: "Because", LIKELY: "Perhaps", HINT: "By the way"}
+SAID = {CAUSE: "Because", LIKELY: "Perhaps"}
 
 
 def main(arguments: Sequence[str]) -> int:

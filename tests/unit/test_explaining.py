@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
-from pykafkad.pure.explaining import CAUSE, LIKELY, RULES, Facts, Finding, are_near, explain, facts_from
+from pykafkad.pure.explaining import RULES, explain
+from pykafkad.pure.explaining_facts import CAUSE, LIKELY, Facts, Finding, facts_from
+from pykafkad.pure.explaining_words import are_near
 
 Row = dict[str, Any]
 
