@@ -34,8 +34,9 @@ def kind_of(option: Option) -> str:
 
 
 def plain(help: str) -> str:
-    """The first sentence, without what shells take for syntax."""
-    first = help.partition(". ")[0].partition("; ")[0].rstrip(".")
+    """The first sentence, in ASCII and without what shells take for syntax."""
+    first = help.partition(". ")[0].partition("; ")[0].rstrip(".").replace("…", "...")
+    first = first.encode("ascii", "ignore").decode()
     return "".join(character for character in first if character not in "'\"`[]:$\\")
 
 

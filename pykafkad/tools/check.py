@@ -65,7 +65,6 @@ def main(arguments: Sequence[str]) -> int:
     except ValueError as problem:
         return refused(str(problem), "--json" in arguments)
     check = Check(options)
-    check.look()
     if strange := check.strangers():
         text = f"{strange[0]} is no Kafka data directory: there is nothing of Kafka's in it"
         return refused(text, options.json)
@@ -121,7 +120,7 @@ class Check:
 
     def __init__(self, options: Options) -> None:
         self.options = options
-        self.directories: list[Directory] = []
+        self.directories: list[Directory] = [check_directory.inspect(path) for path in options.paths]
         self.reports: list[Report] = []
         self._compacted: set[str] = set()  # topics that exist according to the metadata
 
@@ -129,10 +128,6 @@ class Check:
     def problems(self) -> list[Problem]:
         found = [problem for directory in self.directories for problem in directory.problems]
         return found + [problem for report in self.reports for problem in report.problems]
-
-    def look(self) -> None:
-        """At the directories, and not into what is in them yet."""
-        self.directories = [check_directory.inspect(path) for path in self.options.paths]
 
     def strangers(self) -> list[str]:
         return [each.path for each in self.directories if not each.is_kafkas]

@@ -30,6 +30,8 @@ from tests.storage_kit import (
     topic_config,
     unpack_golden_logs,
 )
+from tests.torture import verify
+from tests.torture.ledger import Fault
 
 COUNT = 20
 KNOWN = {("orders", 0): TOPIC_ID}
@@ -554,3 +556,10 @@ def test_a_wrong_command_line_is_json_too(mistake: list[str], capsys: pytest.Cap
     assert tools.main("check", [*mistake, "--json"]) == 2
     found = json.loads(capsys.readouterr().out)
     assert found["error"]["name"] == "USAGE" and found["error"]["message"]
+
+
+def test_torture_checks_its_directories_so(stopped: Path) -> None:
+    verify.check_directories([str(stopped)])
+    patch(stopped / "orders-0" / f"{0:020d}.log", 70, b"\xff")
+    with pytest.raises(Fault, match="pykafkad check finds"):
+        verify.check_directories([str(stopped)])

@@ -68,6 +68,7 @@ def test_what_a_value_may_be(command: str, option: str, kind: str) -> None:
 @pytest.mark.parametrize("shell", completion.SHELLS)
 def test_a_script_is_whole(shell: str) -> None:
     script = completion_shells.SCRIPTS[shell](completion.commands())
+    assert script.isascii(), "it can be printed in any encoding"
     for command in completion.commands():
         assert command.name in script
         for option in command.options:
