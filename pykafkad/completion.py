@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 NAMES = ("topics", "groups")
-REACH_MS = 300  # how long a broker is waited for while somebody types
+REACH_MS = 2000  # how long an answer is waited for while somebody types; where nobody listens, that is known at once
 USAGE = """\
 usage: pykafkad completion bash|zsh|fish
        pykafkad completion topics|groups [--bootstrap-server HOST:PORT]
@@ -157,6 +157,7 @@ def _ask(kind: str, arguments: Sequence[str]) -> Iterator[str]:
     given = arguments[1] if len(arguments) > 1 and arguments[0] == "--bootstrap-server" else None
     cluster = Cluster(settings.bootstrap(given, {}), api_timeout_ms=REACH_MS, request_timeout_ms=REACH_MS)
     try:
+        cluster.any_broker()
         if kind == "topics":
             yield from (topic.name for topic in admin.list_topics(cluster))
         else:

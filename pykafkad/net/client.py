@@ -28,6 +28,7 @@ T = TypeVar("T")
 GROUP, TRANSACTION = 0, 1  # kinds of coordinators
 BACKOFF_MAX_S = 1.0
 SET_UP_LEAST_S = 0.2  # what the last try to reach an address gets
+SHARE_LEAST_S = 1.0  # what each of many bootstrap addresses gets at first
 
 RETRIABLE = frozenset(
     {
@@ -211,7 +212,7 @@ class Cluster:
         now = time.monotonic()
         left = self._tried.setdefault(address, now) + self._reach_s - now
         if address in self._bootstrap:
-            left = min(left, self._reach_s / len(self._bootstrap))
+            left = min(left, max(SHARE_LEAST_S, self._reach_s / len(self._bootstrap)))
         return max(SET_UP_LEAST_S, left)
 
     def _is_time_up(self, address: Address) -> bool:
