@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 NAMES = ("topics", "groups")
-REACH_MS = 2000  # how long an answer is waited for while somebody types; where nobody listens, that is known at once
+REACH_MS = (
+    2000  # how long an answer is waited for while somebody types; where nobody listens, that is known at once
+)
 USAGE = """\
 usage: pykafkad completion bash|zsh|fish
        pykafkad completion topics|groups [--bootstrap-server HOST:PORT]

@@ -46,7 +46,7 @@ class Consumer:
         self._committed_at = time.monotonic()
         self._refreshed_at = float("-inf")
         self._topics: list[str] = []
-        self._missing: set[str] = set()  # topics that are known not to be there
+        self._missing: dict[str, int] = {}  # topic -> how often it was looked for in vain
         self._pattern: Pattern[str] | None = None
         self._membership: ClassicMembership | ConsumerMembership | None = None
         self.consumed: dict[Partition, int] = {}  # what the caller is through with
@@ -121,9 +121,8 @@ class Consumer:
         self._refreshed_at = time.monotonic()
         known = {row.name: len(row.partitions) for row in rows if not row.error_code}
         for row in rows:
-            if row.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION and row.name not in self._missing:
-                self._missing.add(row.name)
-                output.error(f"WARN topic {row.name} does not exist yet: waiting for it")
+            if row.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION:
+                self._miss(row.name)
             if row.error_code in (errors.INVALID_TOPIC_EXCEPTION, errors.TOPIC_AUTHORIZATION_FAILED):
                 raise errors.KafkaError(row.error_code, _topic_fault(row.error_code, row.name))
         if self._pattern is not None:
@@ -137,6 +136,12 @@ class Consumer:
         else:
             membership.subscribe(self._topics)
         membership.check_counts(known)
+
+    def _miss(self, topic: str) -> None:
+        """Asking for it may create it, so it is told the second time."""
+        self._missing[topic] = self._missing.get(topic, 0) + 1
+        if self._missing[topic] == 2:
+            output.error(f"WARN topic {topic} does not exist yet: waiting for it")
 
     def _give_up(self, partitions: Sequence[Partition]) -> None:
         if self._auto_commits:
