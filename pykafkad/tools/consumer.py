@@ -11,6 +11,7 @@ import time
 
 from pykafkad import errors
 from pykafkad.net.client import ClientError, Cluster, api_timeouts
+from pykafkad.net.reaching import Unreachable
 from pykafkad.tools import admin, admin_groups, output, settings, times
 from pykafkad.tools.fetching import READ_COMMITTED, READ_UNCOMMITTED, Chunk, Fetcher, FetchSettings
 from pykafkad.tools.membership import ClassicMembership, MemberSettings
@@ -219,7 +220,7 @@ class Consumer:
                 instance_id=membership.instance_id,
                 timeout_ms=int(self._commit_interval_s * 1000),
             )
-        except (errors.KafkaError, OSError):
+        except (errors.KafkaError, OSError, Unreachable):
             return  # the next commit has later positions
         self._committed |= {key: changed[key] for key, code in codes.items() if not code}
 

@@ -22,6 +22,7 @@ from pykafkad.messages import (
     SyncGroupRequest,
 )
 from pykafkad.net.client import ClientError, Cluster, check
+from pykafkad.net.reaching import Unreachable
 from pykafkad.tools import settings
 from pykafkad.tools.admin import Partition, grouped
 from pykafkad.tools.admin_groups import NOT_READY, read_assignment
@@ -204,7 +205,7 @@ class ClassicMembership:
                 continue
             try:
                 self._beat()
-            except (errors.KafkaError, OSError):
+            except (errors.KafkaError, OSError, Unreachable):
                 self._beats.forget_coordinators()
 
     def _beat(self) -> None:
@@ -255,7 +256,7 @@ class ClassicMembership:
             else:
                 request.member_id = self.member_id
             self._cluster.call(connection, request)
-        except (errors.KafkaError, OSError):
+        except (errors.KafkaError, OSError, Unreachable):
             pass  # the session times out instead
 
 

@@ -12,6 +12,7 @@ import threading
 from pykafkad import errors, uuids
 from pykafkad.messages import ConsumerGroupHeartbeatRequest
 from pykafkad.net.client import Cluster
+from pykafkad.net.reaching import Unreachable
 from pykafkad.tools.admin import Partition, list_topics
 from pykafkad.tools.membership import MemberSettings
 
@@ -111,9 +112,11 @@ class ConsumerMembership:
         while not self._stopped:
             try:
                 self._beat()
-            except (errors.KafkaError, OSError) as problem:
+            except OSError:
                 self._beats.forget_coordinators()
-                if isinstance(problem, errors.KafkaError) and problem.code not in _PASSING:
+            except (errors.KafkaError, Unreachable) as problem:
+                self._beats.forget_coordinators()
+                if isinstance(problem, Unreachable) or problem.code not in _PASSING:
                     self._fatal = problem
                     return
             self._wake.wait(self._interval_s)
@@ -179,7 +182,7 @@ class ConsumerMembership:
         )
         try:
             self._cluster.call(self._cluster.coordinator(self._settings.group_id), request)
-        except (errors.KafkaError, OSError):
+        except (errors.KafkaError, OSError, Unreachable):
             pass  # the session times out instead
 
 

@@ -10,10 +10,12 @@ import pytest
 
 from pykafkad import errors, messages, tools
 from pykafkad.hot import records
-from pykafkad.net.client import ClientError
+from pykafkad.net.client import ClientError, Cluster
+from pykafkad.net.reaching import Unreachable
 from pykafkad.tools import formatters
 from pykafkad.tools.consumer import Consumer, check_reset
-from pykafkad.tools.membership import assign_ranges
+from pykafkad.tools.membership import ClassicMembership, MemberSettings, assign_ranges
+from pykafkad.tools.membership_consumer import ConsumerMembership
 from tests.unit.tools_kit import FakeBroker, install
 
 BOOTSTRAP = "127.0.0.1:9092"
@@ -321,6 +323,30 @@ def test_a_topic_that_is_not_there_is_told_once(
         made.poll(0)
         told.append(capsys.readouterr().err)
     assert told == ["", "WARN topic none does not exist yet: waiting for it\n", "", ""]
+    made.close()
+
+
+@pytest.mark.parametrize("kind", [ClassicMembership, ConsumerMembership])
+def test_a_heartbeat_that_reaches_nobody_is_no_traceback(
+    kind: type[ClassicMembership] | type[ConsumerMembership], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one of the newer protocol is what joins: the consumer tells it. The classic one's other requests find out."""
+    configs = {"group.id": "g", "heartbeat.interval.ms": "1"}
+    member = kind(Cluster(BOOTSTRAP), Cluster(BOOTSTRAP), MemberSettings(configs))
+    turns = []
+
+    def beat() -> None:
+        turns.append(1)
+        if len(turns) == 3 and isinstance(member, ClassicMembership):
+            member._stop.set()
+        raise Unreachable("No broker answers")
+
+    monkeypatch.setattr(member, "_beat", beat)
+    if isinstance(member, ClassicMembership):
+        member._must_join = False
+    member._beat_for_ever()
+    assert len(turns) == (3 if kind is ClassicMembership else 1)
+    assert isinstance(member._fatal, Unreachable) == (kind is ConsumerMembership)
 
 
 def test_an_expression_that_is_none(broker: FakeBroker, capsys: pytest.CaptureFixture[str]) -> None:
