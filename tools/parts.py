@@ -20,7 +20,7 @@ from collections.abc import Sequence
 EVERY_S = 30
 COUNTS_FROM_S = 60  # ended parts tell how fast this machine is once they usually take as long as this
 LEAST_LEFT = 0.1  # of the time that the running part has taken already, which may be longer than usual
-# About, on two cores that have nothing else to do, with everything downloaded and built that is so only once.
+# About, on two cores with nothing else to do, where what is downloaded and built once is there already.
 USUAL_S = {
     "setup": 5,
     "check": 15,
