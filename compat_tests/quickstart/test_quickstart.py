@@ -63,7 +63,7 @@ def test_every_quick_start_is_tried() -> None:
 
 
 def test_the_tools_carry_first_records(fresh: str, tmp_path: Path) -> None:
-    said = run(["sh", "-e", "-c", block("shell", fresh)], tmp_path)
+    said = run(["sh", "-e", "-c", block("shell")], tmp_path, KAFKA_BOOTSTRAP_SERVERS=fresh)
     assert "Created topic greetings." in said
     assert sorted(said.splitlines()[-2:]) == ["hello", "world"]
 
