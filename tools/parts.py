@@ -38,6 +38,7 @@ USUAL_S = {
     "compat-differential": 300,
     "compat-spark": 40,
     "compat-quickstart": 30,
+    "compat-recipes": 90,
     "asan-short": 180,
 }
 

@@ -84,9 +84,17 @@ class AsyncBroker:
         port: int = 0,
         data: str | os.PathLike[str] | None = None,
         log_level: str = "info",
+        single_node: bool = True,
     ) -> None:
         self.broker = Broker(
-            topics, config, host=host, port=port, data=data, log_level=log_level, start=False
+            topics,
+            config,
+            host=host,
+            port=port,
+            data=data,
+            log_level=log_level,
+            single_node=single_node,
+            start=False,
         )
 
     @classmethod

@@ -63,9 +63,8 @@ def kafka(
 def kafka_broker(request: pytest.FixtureRequest, kafka_config: Mapping[str, object]) -> Iterator[Broker]:
     """One broker for the whole run, which all tests that ask for it share."""
     from pykafkad.testing.broker import Broker
-    from pykafkad.testing.pool import CONFIG
 
-    with Broker(config={**CONFIG, **kafka_config}) as broker:
+    with Broker(config=kafka_config) as broker:
         request.config.stash[SHARED] = broker
         yield broker
         del request.config.stash[SHARED]

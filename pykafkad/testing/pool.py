@@ -15,8 +15,6 @@ from collections.abc import Mapping
 from pykafkad.testing.broker import Broker
 from pykafkad.testing.errors import BrokerError
 
-# What a test would wait for. Making the partitions of __consumer_offsets is most of the first consumer's wait.
-CONFIG: dict[str, object] = {"group.initial.rebalance.delay.ms": 0, "offsets.topic.num.partitions": 1}
 LOG_LEVEL = "debug"  # the report of a failed test shows the requests
 RESET_S = 5.0
 CLOSED_S = 0.05  # until the broker has seen that connections were closed
@@ -39,7 +37,7 @@ class Pool:
                 os.truncate(broker.log_path, 0)
                 return broker
             self._throw_away(broker)
-        broker = Broker(config={**CONFIG, **config}, log_level=LOG_LEVEL)
+        broker = Broker(config=config, log_level=LOG_LEVEL)
         self._sockets[broker] = sockets_of(broker)
         return broker
 
