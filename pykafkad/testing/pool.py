@@ -12,13 +12,15 @@ import os
 import time
 from collections.abc import Mapping
 
+from pykafkad.messages import MetadataRequest
 from pykafkad.testing.broker import Broker
 from pykafkad.testing.errors import BrokerError
 
 LOG_LEVEL = "debug"  # the report of a failed test shows the requests
 RESET_S = 5.0
-CLOSED_S = 0.05  # until the broker has seen that connections were closed
-LOOK_S = 0.001
+CLOSING_S = 0.05
+PASSES = 10
+METADATA_VERSION = 12
 
 Key = tuple[tuple[str, str], ...]
 
@@ -50,17 +52,24 @@ class Pool:
             return False
         try:
             broker.reset(timeout=RESET_S)
-        except BrokerError:
+            return self._is_left_alone(broker)
+        except (BrokerError, OSError):
             return False
-        return self._is_left_alone(broker)
 
     def _is_left_alone(self, broker: Broker) -> bool:
-        deadline = time.monotonic() + CLOSED_S
-        while (found := sockets_of(broker)) != self._sockets[broker]:
-            if found is None or time.monotonic() > deadline:
-                return found is None
-            time.sleep(LOOK_S)
-        return True
+        """Whether nobody is connected but we. Who has closed its connections may not be seen at once: the broker gets
+        some passes of its loop for that, and some time for clients that close while we look."""
+        alone = self._sockets[broker]
+        if alone is None:
+            return True
+        deadline, passes = time.monotonic() + CLOSING_S, 0
+        with broker.client() as client:
+            while passes < PASSES or time.monotonic() < deadline:
+                client.call(MetadataRequest(topics=[]), METADATA_VERSION)
+                if sockets_of(broker) == alone + 1:
+                    return True
+                passes += 1
+        return False
 
     def _throw_away(self, broker: Broker) -> None:
         del self._sockets[broker]
