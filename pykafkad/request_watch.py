@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     Handle = Callable[[Any, Any, Context], Any]
 
 API_VERSIONS, CONSUMER_GROUP_HEARTBEAT = 18, 68
+CONSUMER = "consumer"
 GROUPS_KEPT = 1_000  # whose states were said
 NO_ANSWER = "no answer"
 TEXTS_SHOWN = 8  # topics and groups in a line
@@ -144,21 +145,24 @@ class RequestWatch:
     def say_states(self, group_ids: list[str]) -> None:
         """Groups of the consumer protocol have states that follow from those of their members, so nobody says them when
         they change. Everything else about groups is logged where it happens, at info as in Kafka."""
-        from pykafkad.control import group_facts
-
         for group_id in group_ids:
-            group = group_facts.find(self._broker, group_id)
-            if group is None:
+            group = self._group(group_id)
+            if group is None or group.TYPE != CONSUMER:
                 continue
-            facts = group_facts.group_facts(group)
-            state = facts["state"], facts["generation"]
+            state = group.state_name, group.epoch
             if self._states.get(group_id) != state:
                 if len(self._states) >= GROUPS_KEPT:
                     self._states.clear()
                 self._states[group_id] = state
                 groups_log.debug(
-                    f"[GroupId {group_id}] {state[0]} at epoch {state[1]}, {facts['members']} members"
+                    f"[GroupId {group_id}] {state[0]} at epoch {state[1]}, {len(group.members)} members"
                 )
+
+    def _group(self, group_id: str) -> Any:
+        for shard in self._broker.group_coordinator.shards:
+            if shard.is_active and group_id in shard.machine.by_id:
+                return shard.machine.by_id[group_id]
+        return None
 
 
 def log_request(seen: Watched) -> None:
