@@ -63,9 +63,14 @@ _DEFAULTS["process.roles"] = ["broker", "controller"]
 _DEFAULTS["controller.listener.names"] = []
 _DEFAULTS["listeners"] = [f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}"]
 
-# What counts where there is no server.properties, as if one said so: clients see it as a static config. The file that
-# came with Kafka 3 had the same line: whoever tries things out does not want each new group to wait 3 s for members.
-WITHOUT_FILE = {"group.initial.rebalance.delay.ms": "0"}
+# What counts where there is no server.properties, as if one said so: clients see it as static configs. Whoever tries
+# things out, or tests, does not want each new group to wait 3 s for members (the file that came with Kafka 3 said so,
+# too), nor a member of a KIP-848 group 5 s for the next heartbeat of the one that is to give it a partition.
+# None of a line's keys where somebody sets one of them, since their values have to go together.
+WITHOUT_FILE = (
+    {"group.initial.rebalance.delay.ms": "0"},
+    {"group.consumer.heartbeat.interval.ms": "250", "group.consumer.min.heartbeat.interval.ms": "250"},
+)
 
 
 class BrokerConfig:
@@ -143,9 +148,12 @@ class BrokerConfig:
         """
         texts: dict[str, str] = {}
         origins: dict[str, str] = {}
+        environment = config_environment.properties_from_environment(env or {})
+        if properties is None:
+            properties = _without_file({*environment, *(overrides or ())})
         sources = (
-            ("server.properties", WITHOUT_FILE if properties is None else properties),
-            ("environment", config_environment.properties_from_environment(env or {})),
+            ("server.properties", properties),
+            ("environment", environment),
             ("command line", overrides or {}),
         )
         for origin, source in sources:
@@ -322,6 +330,11 @@ class BrokerConfig:
         self.auto_create_topics_enable: bool = self["auto.create.topics.enable"]
         self.delete_topic_enable: bool = self["delete.topic.enable"]
         self.fetch_max_bytes: int = self["fetch.max.bytes"]
+
+
+def _without_file(others: set[str]) -> dict[str, str]:
+    """What counts where there is no file, beside what others set."""
+    return {key: text for line in WITHOUT_FILE if others.isdisjoint(line) for key, text in line.items()}
 
 
 def is_known(name: str) -> bool:

@@ -22,7 +22,13 @@ from pykafkad.messages import MetadataRequest
 
 READY_SECONDS = 30
 # For both: no verification of transactions, so that batches can be produced in a transaction that was not begun.
-CONFIG = {"transaction.partition.verification.enable": "false", "group.max.size": "20"}
+# Heartbeats: what pykafkad has otherwise where it starts without a file.
+CONFIG = {
+    "transaction.partition.verification.enable": "false",
+    "group.max.size": "20",
+    "group.consumer.heartbeat.interval.ms": "5000",
+    "group.consumer.min.heartbeat.interval.ms": "5000",
+}
 # What the reference's launcher sets of the configs that clients can see.
 OUR_CONFIG = {**CONFIG, "node.id": "1", "group.initial.rebalance.delay.ms": "0"}
 

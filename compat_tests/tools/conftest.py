@@ -13,7 +13,12 @@ from compat_tests.reference import ReferenceKafka, missing
 from compat_tests.tools.both import Both, Side
 from compat_tests.tools.toolbox import Toolbox
 
-CONFIG = {"group.initial.rebalance.delay.ms": "0", "offsets.topic.num.partitions": "4"}
+CONFIG = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.consumer.heartbeat.interval.ms": "5000",
+    "group.consumer.min.heartbeat.interval.ms": "5000",
+    "offsets.topic.num.partitions": "4",
+}
 
 
 @contextmanager

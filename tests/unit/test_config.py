@@ -60,11 +60,17 @@ def test_the_environment_wins_over_the_file_and_the_command_line_over_both() -> 
     assert config.explicit("num.partitions")
 
 
-def test_a_new_group_waits_for_no_more_members_where_there_is_no_file() -> None:
+def test_groups_do_not_wait_where_there_is_no_file() -> None:
     key = "group.initial.rebalance.delay.ms"
     assert BrokerConfig.from_sources()[key] == 0
     assert (
         BrokerConfig.from_sources({})[key] == BrokerConfig.from_sources({"num.partitions": "2"})[key] == 3000
+    )
+    assert BrokerConfig.from_sources()["group.consumer.heartbeat.interval.ms"] == 250
+    assert BrokerConfig.from_sources({})["group.consumer.heartbeat.interval.ms"] == 5000
+    least = "group.consumer.min.heartbeat.interval.ms"
+    assert (
+        BrokerConfig.from_sources(None, {}, {least: "1000"})["group.consumer.heartbeat.interval.ms"] == 5000
     )
     variable = "KAFKA_GROUP_INITIAL_REBALANCE_DELAY_MS"
     assert BrokerConfig.from_sources(None, {variable: "20"})[key] == 20
