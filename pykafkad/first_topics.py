@@ -56,6 +56,6 @@ def create(text: str, controller: Controller, run_pass: Callable[[int], object])
     log = logger("controller")
     for topic in done[0]:
         if topic.error is None:
-            log.info(f"created topic {topic.name} with {len(topic.replicas)} partitions")
+            log.info(f"created topic {topic.name}, {len(topic.replicas)} partition(s)")
         elif topic.error.code != TOPIC_ALREADY_EXISTS:
             log.error(f"topic {topic.name} of {KEY} could not be created: {topic.error}")

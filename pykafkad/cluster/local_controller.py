@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from pykafkad.workers import Submit
 
 
-HINT = " With --single-node it would be what there are brokers for."
+HINT = " With --single-node it becomes as many as there are brokers."
 
 log = logger("controller")
 

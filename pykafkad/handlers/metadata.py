@@ -1,9 +1,10 @@
 """Metadata (key 3), versions 0 to 13: brokers, topics, partitions and their leaders.
 
 Topics are asked for by name, by id (from version 12, KIP-516), or all at once, by null or in version 0 by an empty
-list. A missing topic may be created (KIP-204; whether the client allows it, KIP-487), and the answer waits for it: Kafka
-answers UNKNOWN_TOPIC_OR_PARTITION, which costs every client one or two sleeps of 100 ms before it asks again. The order
-of topics in the answer is Kafka's: unknown ids, existing topics, invalid names, topics that could not be created.
+list. A missing topic may be created (KIP-204; whether the client allows it, KIP-487), and the answer waits for it if its
+partitions are few: Kafka answers UNKNOWN_TOPIC_OR_PARTITION, which costs every client one or two sleeps of 100 ms before
+it asks again. The order of topics in the answer is Kafka's: unknown ids, existing topics, invalid names, topics that
+were not there when the answer was made.
 """
 
 from __future__ import annotations
@@ -41,6 +42,7 @@ PartitionResponse = MetadataResponse.MetadataResponsePartition
 
 IDS_SINCE = 12
 FEW = 16  # topics
+WAITED_FOR = 100  # partitions: to make many may take longer than a client waits for its answer
 CACHED = "metadata"  # the key under which a topic caches the views of its partitions
 
 
@@ -83,6 +85,9 @@ def respond(broker: Broker, request: MetadataRequest, context: Context, *, creat
             return (yield from refuse(asked, problem))
     topics, missing = yield from find_topics(broker, request, context.version)
     if not missing or not create:
+        return response(broker, request, context, topics)
+    if len(missing) * broker.config["num.partitions"] > WAITED_FOR:
+        broker.controller.auto_create_all(missing, lambda: None)
         return response(broker, request, context, topics)
     work = respond(broker, request, context, create=False)
     context.defer()

@@ -105,6 +105,13 @@ def test_existing_topics_come_first_then_bad_names_then_those_that_could_not_be_
     ]
 
 
+def test_no_answer_waits_for_many_partitions(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path, num_partitions="101")
+    answer = call(broker, metadata, 12, topics=[named("new")])
+    assert [topic.error_code for topic in answer.topics] == [errors.UNKNOWN_TOPIC_OR_PARTITION]
+    assert len(broker.image.topics["new"].partitions) == 101
+
+
 def test_the_first_answer_has_the_topics_that_it_creates(tmp_path: Path) -> None:
     later = Later()
     broker = open_broker(tmp_path, later, num_partitions="2")
