@@ -7,6 +7,8 @@ them costs four files.
 
 from __future__ import annotations
 
+from pykafkad.pure import java
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,8 +59,9 @@ def lower(
 
 
 def lowered(overrides: dict[str, str]) -> dict[str, str]:
-    """A topic's configs."""
-    wanted = overrides.get(OF_TOPICS, "").strip()
-    if wanted.isascii() and wanted.isdigit() and int(wanted) > ALONE:
-        return {**overrides, OF_TOPICS: str(ALONE)}
-    return overrides
+    """A topic's configs. A value that is none stays as it is, to be refused."""
+    try:
+        wanted = java.parse_int(overrides.get(OF_TOPICS, "").strip(java.BLANKS))
+    except ValueError:
+        return overrides
+    return {**overrides, OF_TOPICS: str(ALONE)} if wanted > ALONE else overrides

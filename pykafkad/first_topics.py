@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 KEY = "pykafkad.create.topics"
 FORM = "NAME:PARTITIONS:REPLICAS[:CLEANUP.POLICY], several of them separated by commas"
 AS_BY_DEFAULT = -1
+MOST_DIGITS = 4
 
 
 def parse(text: str) -> list[Any]:
@@ -41,7 +42,7 @@ def parse(text: str) -> list[Any]:
 
 
 def _is_count(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text) < 1 << 15
+    return text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS and int(text) > 0
 
 
 def create(text: str, controller: Controller, run_pass: Callable[[int], object]) -> None:

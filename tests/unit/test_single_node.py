@@ -103,6 +103,14 @@ def test_a_topic_gets_as_many_copies_as_there_can_be(tmp_path: Path, said: io.St
     )
 
 
+@pytest.mark.parametrize("value", ["x", "0", "9" * 20, "9" * 5_000, ""])
+def test_a_topics_value_that_is_wrong_is_refused_as_ever(tmp_path: Path, value: str) -> None:
+    broker = open_broker(tmp_path, **ALONE)
+    topics = [creatable("orders", 1, 1, min_insync_replicas=value)]
+    (topic,) = call(broker, create_topics, 7, topics=topics, timeout_ms=1_000).topics
+    assert topic.error_code == errors.INVALID_CONFIG
+
+
 def test_groups_have_a_coordinator_whatever_was_asked_for(tmp_path: Path) -> None:
     broker = open_broker(tmp_path, offsets_topic_replication_factor="3", **ALONE)
     answer = call(broker, find_coordinator, 4, coordinator_keys=["g", "h"])
