@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from pykafkad.quiet import Quiet
 
+ID_CHARACTERS = 100
+
 log = logger("unserved")
 
 
@@ -22,7 +24,7 @@ def say(quiet: Quiet, context: Any, what: str, write: Callable[[str], None] = lo
     """`what`: a sentence without its end."""
     who = client_of(context)
     host = context.connection.peer[0]
-    if quiet.allows(log, f"refused: {what}", f"{context.client_id} at {host}"):
+    if quiet.allows(log, f"refused: {what}", f"{shown_id(context)} at {host}"):
         write(f"{who}: {what}")
 
 
@@ -32,7 +34,12 @@ def client_of(context: Any) -> str:
     state = getattr(context.connection, "state", None)
     software = getattr(state, "software", None)
     by = f" ({' '.join(software)})" if software else ""
-    return f"{f'client {context.client_id}' if context.client_id else 'a client'}{by} at {host}:{port}"
+    return f"{shown_id(context)}{by} at {host}:{port}"
+
+
+def shown_id(context: Any) -> str:
+    """The beginning of it: an id may be 32 KiB long."""
+    return f"client {context.client_id[:ID_CHARACTERS]}" if context.client_id else "a client"
 
 
 def say_api(quiet: Quiet, context: Any) -> None:

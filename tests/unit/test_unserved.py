@@ -70,6 +70,8 @@ def test_a_client_that_said_what_it_is_is_named_in_full() -> None:
     context = FakeContext(0)
     context.connection.state = type("State", (), {"software": ("librdkafka", "2.16.1")})()
     assert unserved.client_of(context) == "client test (librdkafka 2.16.1) at 127.0.0.1:1"
+    context.client_id = "x" * 30_000
+    assert len(unserved.client_of(context)) < 200
 
 
 def test_what_a_config_forbids(tmp_path: Path, said: io.StringIO) -> None:
