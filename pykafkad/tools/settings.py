@@ -10,7 +10,7 @@ import os
 import re
 from typing import Any
 
-from pykafkad.net.client import ClientError, whole_number
+from pykafkad.net.client import ClientError, addresses, whole_number
 from pykafkad.tools import output
 from pykafkad.tools.names import nearest
 
@@ -25,7 +25,14 @@ DEFAULT_BOOTSTRAP = "localhost:9092"
 def bootstrap(given: str | None, configs: Mapping[str, str]) -> str:
     """The brokers to start from: those of --bootstrap-server, of the client's configs, of the environment."""
     named = given if given is not None else configs.get("bootstrap.servers")
-    return named if named is not None else os.environ.get("KAFKA_BOOTSTRAP_SERVERS") or DEFAULT_BOOTSTRAP
+    if named is not None:
+        return named
+    found = os.environ.get("KAFKA_BOOTSTRAP_SERVERS") or DEFAULT_BOOTSTRAP
+    try:
+        addresses(found)
+    except ClientError as problem:
+        raise ClientError(f"KAFKA_BOOTSTRAP_SERVERS={found}: {problem}") from None
+    return found
 
 
 def load(path: str) -> dict[str, str]:

@@ -157,6 +157,22 @@ def test_where_a_tool_starts(
     assert settings.bootstrap(given, configs) == found
 
 
+def test_a_variable_that_is_no_address_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "localhost")
+    for arguments in (
+        ["topics", "--list"],
+        ["groups", "--list"],
+        ["configs", "--describe", "--topic", "t"],
+        ["offsets"],
+    ):
+        assert tools.main(arguments[0], arguments[1:]) == 1
+        assert (
+            "KAFKA_BOOTSTRAP_SERVERS=localhost: Invalid url in bootstrap.servers" in capsys.readouterr().err
+        )
+
+
 def test_addresses_of_brokers() -> None:
     assert client.addresses("h:1, PLAINTEXT://g:2,[::1]:3") == [("h", 1), ("g", 2), ("::1", 3)]
     for text in ("h", "h:", ":1", "h:x", "http://h/x:1", "h:99999", ""):
