@@ -194,6 +194,13 @@ class Replica:
             raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
         return self.log.append_built(data, now_ms, transaction_version=transaction_version)
 
+    def has_committed(self, end_offset: int) -> bool:
+        """Whether everything below this offset is below the high watermark. KafkaError: it never will be."""
+        log = self.log
+        if log.log_directory.failure is not None:
+            raise KafkaError(errors.KAFKA_STORAGE_ERROR)
+        return log.high_watermark >= end_offset
+
     @property
     def is_writable(self) -> bool:
         log = self.log

@@ -185,14 +185,11 @@ class Shard:
 
     @property
     def log_end_offset(self) -> int:
-        return self.partition.log_end_offset
+        return self.partition.log.log_end_offset
 
     def check_appended(self, end_offset: int, acks: int) -> bool:
         """Whether what was replayed up to this offset is committed. KafkaError: it never will be."""
-        partition = self.partition
-        if not partition.is_online:
-            raise KafkaError(errors.NOT_COORDINATOR)
-        return partition.high_watermark >= end_offset
+        return self.partition.has_committed(end_offset)
 
     def written(self) -> None:
         """The records of the pass are in the log. Until they are below the high watermark the shard stays uncommitted,
