@@ -4,7 +4,7 @@ Each partition's batch is checked and queued here. The loop writes all that a pa
 call, and encodes the answers only then. If that write fails, the answers are changed first (`append_failed`). Batches
 that expand to much when they are decompressed, and requests with many partitions, are checked in slices. The client's
 next request waits for them, so the order of its batches is kept. Missing: transactional batches (the transaction
-coordinator comes with transactions).
+coordinator comes with transactions), and REQUEST_TIMED_OUT where followers are late, since no network brings any yet.
 """
 
 from __future__ import annotations
