@@ -14,6 +14,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import stat
 import tempfile
 
 PREFIX = "pykafkad-test-"
@@ -58,9 +59,11 @@ def sweep(parent: str) -> None:
 
 def _remove_if_left(path: str) -> None:
     try:
-        lock = os.open(os.path.join(path, LOCK), os.O_RDWR)
+        if not _is_ours(path):
+            return
+        lock = os.open(os.path.join(path, LOCK), os.O_RDWR | os.O_NOFOLLOW)
     except OSError:
-        return  # just made, or somebody else's
+        return  # just made, or gone meanwhile
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.unlink(os.path.join(path, LOCK))
@@ -69,3 +72,9 @@ def _remove_if_left(path: str) -> None:
         pass  # in use
     finally:
         os.close(lock)
+
+
+def _is_ours(path: str) -> bool:
+    """Others may put links and directories of that name there."""
+    status = os.lstat(path)
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
