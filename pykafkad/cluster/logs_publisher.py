@@ -13,6 +13,7 @@ from pykafkad.cluster.dynamic_config import OF_TOPICS
 from pykafkad.cluster.image import TOPIC_RESOURCE
 from pykafkad.config import TopicConfig
 from pykafkad.logs import logger
+from pykafkad.pure.replication import Members
 from pykafkad.slices import GO_ON
 from pykafkad.storage.files import TopicPartition
 from pykafkad.uuids import ZERO
@@ -54,6 +55,7 @@ class Storage(Protocol):
         config: TopicConfig,
         leader_epoch: int,
         directory_id: bytes,
+        members: Members | None,
     ) -> Any: ...
     def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None: ...
     def get(self, topic: str, index: int) -> Any: ...
@@ -119,7 +121,10 @@ class LogsPublisher:
         directory_id = partition.directories[0] if partition.directories else ZERO
         try:
             config = self.config_of(topic.name)
-            self._storage.create(topic.name, index, topic.id, config, partition.leader_epoch, directory_id)
+            members = Members(partition.replicas, partition.isr, partition.partition_epoch)
+            self._storage.create(
+                topic.name, index, topic.id, config, partition.leader_epoch, directory_id, members
+            )
         except OSError as error:
             # It exists, and is offline: as in Kafka when a log directory fails.
             log.error(f"{topic.name}-{index} is offline: {error}")

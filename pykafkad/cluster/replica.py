@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 from pykafkad import errors
 from pykafkad.cluster.topic_names import INTERNAL
 from pykafkad.errors import KafkaError
-from pykafkad.pure.replication import NOWHERE, Leadership
+from pykafkad.pure.replication import NOWHERE, Leadership, Members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
     from typing import Protocol
 
     from _typeshed import ReadableBuffer
@@ -84,15 +84,18 @@ class Replica:
 
     # -- who leads
 
-    def lead(self, leader_epoch: int) -> None:
-        """This node is the only replica. In the epoch in which it leads already nothing changes."""
-        if self.leadership is not None and self.leader_epoch == leader_epoch:
-            return
-        node_id = self.surroundings.node_id
-        self.become_leader(leader_epoch, (node_id,), (node_id,))
+    def lead(self, leader_epoch: int, members: Members | None = None) -> None:
+        """This node leads in that epoch; in one in which it leads already the ISR may be another. None: nobody else is
+        a replica."""
+        alone = (self.surroundings.node_id,)
+        members = members or Members(alone, alone)
+        if self.leadership is None or self.leader_epoch != leader_epoch:
+            self.become_leader(leader_epoch, *members)
+        elif members.partition_epoch > self.leadership.partition_epoch:
+            self.isr_confirmed(leader_epoch, members.isr, members.partition_epoch)
 
     def become_leader(
-        self, leader_epoch: int, replicas: tuple[int, ...], isr: tuple[int, ...], partition_epoch: int = 0
+        self, leader_epoch: int, replicas: Sequence[int], isr: Sequence[int], partition_epoch: int = 0
     ) -> None:
         log, surroundings = self.log, self.surroundings
         log.begin_epoch(leader_epoch)
@@ -254,7 +257,7 @@ class Replica:
         self._isr_changed()
         self.surroundings.alter_isr(self, isr)
 
-    def isr_confirmed(self, leader_epoch: int, isr: tuple[int, ...], partition_epoch: int) -> None:
+    def isr_confirmed(self, leader_epoch: int, isr: Sequence[int], partition_epoch: int) -> None:
         """The controller's answer; one to an earlier leadership says nothing."""
         leadership = self.leadership
         if leadership is not None and leadership.epoch == leader_epoch:

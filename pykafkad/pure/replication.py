@@ -9,14 +9,24 @@ change is asked for at a time. No I/O and no clock: the caller passes the time.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 UNKNOWN = -1
 NEVER_MS = -(1 << 62)
 NO_LIMIT = 1 << 63
 NOWHERE = -1
+
+
+class Members(NamedTuple):
+    """Who has a partition, as the metadata says."""
+
+    replicas: Sequence[int]
+    isr: Sequence[int]
+    partition_epoch: int = 0
 
 
 class Follower:

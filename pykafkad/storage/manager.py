@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from pykafkad.clock import Clock
     from pykafkad.periodic import Jobs
+    from pykafkad.pure.replication import Members
     from pykafkad.storage.log.context import Done, LogListener, Step
     from pykafkad.storage.log.settings import TopicConfig
     from pykafkad.storage.log.truncations import Truncations
@@ -308,14 +309,15 @@ class LogManager:
         config: TopicConfig,
         leader_epoch: int,
         directory_id: bytes = uuids.ZERO,
+        members: Members | None = None,
     ) -> Log:
-        """A new empty partition (or the one that is there), led at that epoch. OSError when the disk
-        fails."""
+        """A new empty partition (or the one that is there), led at that epoch; None: this node alone has it. OSError
+        when the disk fails."""
         partition = self.partitions.get((topic, index))
         if partition is None:
             partition = self._create(topic, index, topic_id, config, directory_id)
             self.add(partition)
-        partition.listener.lead(leader_epoch)
+        partition.listener.lead(leader_epoch, members)
         return partition
 
     def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None:

@@ -59,11 +59,11 @@ class Disk(FakeStorage):
         return [key for key in known if key not in self.partitions]
 
     def create(
-        self, topic: str, index: int, topic_id: bytes, config: Any, epoch: int, directory: bytes
+        self, topic: str, index: int, topic_id: bytes, config: Any, epoch: int, directory: bytes, members: Any
     ) -> None:
         found = self.partitions.get((topic, index))
         assert found is None or found.topic_id == topic_id, "the log of a deleted topic is taken for its own"
-        super().create(topic, index, topic_id, config, epoch, directory)
+        super().create(topic, index, topic_id, config, epoch, directory, members)
         self.logs[topic, index] = topic_id
 
     def delete(self, topic: str, index: int) -> None:

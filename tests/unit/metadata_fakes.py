@@ -53,7 +53,7 @@ class FakeStorage:
         return [DIRECTORY_ID] * count
 
     def create(
-        self, topic: str, index: int, topic_id: bytes, config: Any, epoch: int, directory: bytes
+        self, topic: str, index: int, topic_id: bytes, config: Any, epoch: int, directory: bytes, members: Any
     ) -> None:
         if topic in self.broken:
             raise OSError("no space left on device")

@@ -42,7 +42,7 @@ class Disks(FakeStorage):
         return [self.ids[number % len(self.ids)] for number in range(count)]
 
     def create(
-        self, topic: str, index: int, topic_id: bytes, config: Any, epoch: int, directory: bytes
+        self, topic: str, index: int, topic_id: bytes, config: Any, epoch: int, directory: bytes, members: Any
     ) -> None:
         found = self.partitions.get((topic, index))
         if found is not None:
@@ -50,7 +50,7 @@ class Disks(FakeStorage):
             return
         if directory not in self.ids:
             raise OSError("the log directory is offline")
-        super().create(topic, index, topic_id, config, epoch, directory)
+        super().create(topic, index, topic_id, config, epoch, directory, members)
         self.disks[topic, index] = directory
 
     def fail(self, directory: bytes) -> None:

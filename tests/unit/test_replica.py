@@ -15,6 +15,7 @@ from pykafkad.clock import ManualClock
 from pykafkad.cluster.replica import Replica
 from pykafkad.cluster.replicas import Replicas
 from pykafkad.errors import KafkaError
+from pykafkad.pure.replication import Members
 from pykafkad.storage.manager import LogManager
 from tests.storage_kit import NOW_MS, TOPIC_ID, append, batch, broker_config, read_all, topic_config, values
 
@@ -187,6 +188,16 @@ def test_leading_in_the_same_epoch_changes_nothing_and_in_another_begins_anew(no
     replica.become_follower(1, 2)
     replica.lead(1)
     assert replica.leadership is not None and replica.leader_id == 1
+
+
+def test_the_members_that_the_metadata_names_count_and_later_ones_of_the_same_epoch_too(node: Node) -> None:
+    replica = node.replica
+    replica.lead(1, Members((1, 2, 3), (1, 2), 4))
+    assert replica.leadership is not None and replica.leadership.isr == {1, 2}
+    replica.lead(1, Members((1, 2, 3), (1, 2, 3), 4))
+    assert replica.leadership.isr == {1, 2}, "what is no newer changes nothing"
+    replica.lead(1, Members((1, 2, 3), (1,), 5))
+    assert replica.leadership.isr == {1} and replica.leadership.partition_epoch == 5
 
 
 def test_the_first_change_of_an_isr_follows_partition_epoch_0(node: Node) -> None:

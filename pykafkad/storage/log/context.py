@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
+    from pykafkad.pure.replication import Members
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
         """Whom a log tells of itself: the replica whose log it is. What may be read, the listener says:
         Log.advance_high_watermark."""
 
-        def lead(self, leader_epoch: int) -> None:
-            """This node is the only replica, and leads in that epoch."""
+        def lead(self, leader_epoch: int, members: Members | None = None) -> None:
+            """This node leads in that epoch. None: nobody else is a replica."""
 
         def become_follower(self, leader_epoch: int, leader_id: int) -> None:
             """Another node leads, or none (-1)."""
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 class Nobody:
     """Whom a log tells of itself when it is not served any more."""
 
-    def lead(self, leader_epoch: int) -> None: ...
+    def lead(self, leader_epoch: int, members: Members | None = None) -> None: ...
     def become_follower(self, leader_epoch: int, leader_id: int) -> None: ...
     def written(self, end_offset: int) -> None: ...
     def reconfigured(self) -> None: ...
