@@ -12,6 +12,7 @@ fixtures of it.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from types import TracebackType
 from typing import Any
 
 from pykafkad import config_names
+from pykafkad.control import SOCKET
 from pykafkad.testing.client import Client
 from pykafkad.testing.directory import Directory
 from pykafkad.testing.errors import BrokerError
@@ -250,6 +252,8 @@ class Broker(Operations):
                     self._process.send_signal(signal.SIGKILL)
                 self._process.wait()
                 self._close_pipes()
+                with contextlib.suppress(OSError):  # shutil.copytree would not get past it
+                    os.unlink(os.path.join(self.data, SOCKET))
 
     def pause(self) -> None:
         """Stop the process where it is (SIGSTOP): connections stay open and nothing is answered, until resume()."""

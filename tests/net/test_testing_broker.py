@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -173,6 +175,13 @@ def test_a_broker_that_is_down_or_paused_says_so() -> None:
         broker.close()
         with pytest.raises(BrokerError, match="closed"):
             broker.start()
+
+
+def test_the_directory_of_a_killed_broker_can_be_copied(tmp_path: Path) -> None:
+    with Broker(topics=["t"]) as broker:
+        broker.kill()
+        shutil.copytree(broker.data, tmp_path / "copy")
+    assert (tmp_path / "copy" / "t-0").is_dir()
 
 
 def test_the_address_has_the_name_of_testcontainers(broker: Broker) -> None:
