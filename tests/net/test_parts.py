@@ -67,7 +67,7 @@ def test_a_part_that_takes_longer_than_usual_has_something_left() -> None:
 
 def test_every_part_of_the_makefile_has_its_usual_time() -> None:
     done = subprocess.run(
-        ["make", "-s", "-f", "-", "names"],
+        ["make", "-s", "--no-print-directory", "-f", "-", "names"],
         input=f"include {ROOT}/Makefile\nnames:\n\t@echo $(TEST_PARTS) $(QUICK_PARTS) setup $(COMPAT_PARTS)\n",
         capture_output=True,
         text=True,
