@@ -19,7 +19,7 @@ CLUSTER_ID, CREATE_TOPICS = "pykafkad.cluster.id", "pykafkad.create.topics"
 CLUSTER_IDS = ("KAFKA_CLUSTER_ID", "KAFKA_KRAFT_CLUSTER_ID", "CLUSTER_ID")
 LOG_LEVEL, DEBUG = "KAFKA_LOG4J_ROOT_LOGLEVEL", "BITNAMI_DEBUG"
 LEVELS = {
-    "TRACE": "debug",
+    "TRACE": "trace",
     "DEBUG": "debug",
     "INFO": "info",
     "WARN": "warn",
