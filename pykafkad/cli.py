@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import __version__, config_single_node
 from pykafkad.errors import StartupError
 from pykafkad.logs import FORMATS, LEVELS, logger, set_format, set_level
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import Any
 
     from pykafkad.config import BrokerConfig
     from pykafkad.config_def import ConfigError

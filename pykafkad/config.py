@@ -14,6 +14,8 @@ loopback interface.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from pykafkad import (
     config_checks,
     config_entities,
@@ -29,10 +31,8 @@ from pykafkad.config_def import ConfigError, Key, rows, show, to_text
 from pykafkad.config_listeners import Endpoint
 from pykafkad.pure import java
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Any
 
     from pykafkad.config_def import Value
 

@@ -4,12 +4,12 @@ KAFKA_CREATE_TOPICS. The form is NAME:PARTITIONS:REPLICAS[:CLEANUP.POLICY], seve
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from pykafkad.config_def import ConfigError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from typing import Any
 
     from pykafkad.cluster.controller import Controller
     from pykafkad.cluster.topic_creation import Planned

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
 from pykafkad import cli
 from pykafkad.cli import EXIT_USAGE, Options, UsageError
@@ -26,7 +27,6 @@ from pykafkad.storage.overlay import overlay
 from pykafkad.storage.overlay.opened import OpenedLogs
 from pykafkad.uuids import random_uuid, to_text
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

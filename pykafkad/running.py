@@ -11,11 +11,11 @@ import os
 import signal
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 from pykafkad.testing.broker import Broker
 from pykafkad.testing.errors import BrokerError
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from types import FrameType

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafkad import errors
 from pykafkad.messages import DescribeClusterRequest, FindCoordinatorRequest, MetadataRequest
@@ -19,7 +19,6 @@ from pykafkad.net import reaching
 from pykafkad.net.connection import CONNECT_TIMEOUT_S, Connection, UnsupportedVersion
 from pykafkad.net.reaching import REACH_S, Address, Unreachable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 

@@ -15,8 +15,8 @@ import socket
 import stat
 import struct
 import sys
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,7 +7,7 @@ finding says only what the facts say, and what was seen of it; a rule about a th
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad.pure.explaining_facts import (
     CAUSE,
@@ -21,7 +21,6 @@ from pykafkad.pure.explaining_facts import (
 )
 from pykafkad.pure.explaining_words import SHOWN, are, are_near, listed, name_of, plural, who
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import sys
 from operator import mul
+from typing import TYPE_CHECKING
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 

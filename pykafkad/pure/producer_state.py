@@ -10,6 +10,8 @@ clock: a snapshot's entries are passed in and out (storage knows the file's form
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 from pykafkad.errors import (
     INVALID_PRODUCER_EPOCH,
     INVALID_TXN_STATE,
@@ -19,10 +21,8 @@ from pykafkad.errors import (
 )
 
 NEWER_EPOCHS_SINCE = 2  # of transaction.version: a marker has a higher epoch than its transaction
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from typing import Protocol
 
     class Batch(Protocol):
         """What is needed of a batch's header."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import time
+from typing import TYPE_CHECKING
 
 from pykafkad import uuids
 from pykafkad.errors import StartupError
@@ -20,7 +21,6 @@ from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.files import StorageError
 from pykafkad.storage.syncs import Syncs
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

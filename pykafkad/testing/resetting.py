@@ -8,7 +8,7 @@ once, groups that have members lose them first (each of them leaves, in the word
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.messages import (
@@ -27,7 +27,6 @@ from pykafkad.messages import (
 )
 from pykafkad.testing.errors import BrokerTimeout
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

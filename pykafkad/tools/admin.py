@@ -7,7 +7,7 @@ replicas, DescribeTopicPartitions).
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors, uuids
 from pykafkad.messages import (
@@ -26,7 +26,6 @@ from pykafkad.net.connection import UnsupportedVersion
 from pykafkad.tools import settings
 from pykafkad.tools.options import Options
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

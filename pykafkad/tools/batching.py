@@ -7,10 +7,10 @@ partition until a batch's worth was sent there (KIP-480, KIP-794), a batch is re
 from __future__ import annotations
 
 from random import randrange
+from typing import TYPE_CHECKING
 
 from pykafkad.hot import records
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

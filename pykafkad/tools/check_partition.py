@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from pykafkad.hot.segment import Inspection, Verdict
 from pykafkad.pure.leader_epochs import LeaderEpochs
@@ -21,7 +22,6 @@ from pykafkad.storage.recovery import leftovers
 from pykafkad.tools.check_report import Hints, Problem, Report, Segment
 from pykafkad.tools.check_start import foresee
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.hot.segment import BatchHeader
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.config_def import show_double
@@ -17,7 +17,6 @@ from pykafkad.net.client import Cluster, check
 from pykafkad.tools import failures, output
 from pykafkad.tools.java import hash_order, string_hash
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

@@ -6,7 +6,7 @@ not know are named and skipped. The control records of logs (transaction markers
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import messages, uuids
 from pykafkad.cluster import metadata_records
@@ -15,7 +15,6 @@ from pykafkad.net.client import ClientError
 from pykafkad.tools import message_json
 from pykafkad.tools.options import Options
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

@@ -8,7 +8,7 @@ position on, without control batches and, if only committed records are read, wi
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.hot import records
@@ -16,7 +16,6 @@ from pykafkad.messages import FetchRequest
 from pykafkad.net.client import RETRIABLE, Cluster
 from pykafkad.net.connection import readable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

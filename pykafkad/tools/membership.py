@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.hot.wire import WireError
@@ -27,7 +27,6 @@ from pykafkad.tools import settings
 from pykafkad.tools.admin import Partition, grouped
 from pykafkad.tools.admin_groups import NOT_READY, read_assignment
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 

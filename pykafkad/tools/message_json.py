@@ -7,12 +7,11 @@ characters.
 from __future__ import annotations
 
 from binascii import b2a_base64
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import uuids
 from pykafkad.hot import wire
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.messages import InitProducerIdRequest, ProduceRequest
@@ -22,7 +22,6 @@ from pykafkad.tools.batching import BATCH_OVERHEAD, Batch, Sticky, partition_of_
 from pykafkad.tools.producer_settings import ProducerSettings
 from pykafkad.tools.transactions import Transaction
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

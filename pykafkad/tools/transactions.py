@@ -6,14 +6,13 @@ AddPartitionsToTxn 3, Produce 11, EndTxn 4.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.messages import AddPartitionsToTxnRequest, EndTxnRequest
 from pykafkad.net.client import TRANSACTION, Cluster, check
 from pykafkad.tools.admin import grouped
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

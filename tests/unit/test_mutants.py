@@ -11,7 +11,6 @@ from tests.mutants.mutating import mutants
 from tests.mutants.trying import KILLED, NOT_RUN, ROOT, SURVIVED, Trial, covering
 
 SOURCE = '''"""Text."""
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
 

@@ -10,7 +10,7 @@ protocol), KIP-800 (reasons).
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -32,7 +32,6 @@ from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, STA
 from pykafkad.pure.java import place_of, table_for
 from pykafkad.pure.refusals import told_as
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

@@ -11,6 +11,7 @@ takes effect with its records, or not at all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -34,7 +35,6 @@ from pykafkad.pure.groups.consumer_protocol import (
 from pykafkad.pure.groups.consumer_update import Update
 from pykafkad.pure.groups.topic_watch import watch_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.pure.groups.table import Group, GroupTable
 

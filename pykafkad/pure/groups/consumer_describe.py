@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad.messages import ConsumerGroupDescribeResponse
 from pykafkad.pure.groups.classic_member import most_voted
@@ -12,7 +12,6 @@ from pykafkad.pure.groups.consumer_member import Member
 from pykafkad.pure.groups.consumer_target import assignor_names
 from pykafkad.pure.timeline import bits_for, in_order, place_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.pure.groups.settings import Topics
 

@@ -7,7 +7,7 @@ group). KIP-848, KIP-496 (OffsetDelete), KIP-229.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -15,7 +15,6 @@ from pykafkad.pure.effects import Caller, Effects, TimerKey
 from pykafkad.pure.groups import group_requests, offset_requests
 from pykafkad.pure.groups.table import GroupTable
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 

@@ -6,12 +6,12 @@ the partition is still there; whether its segments are is looked at here."""
 from __future__ import annotations
 
 from bisect import bisect_right
+from typing import TYPE_CHECKING
 
 from pykafkad.hot import records
 from pykafkad.storage import files
 from pykafkad.storage.log import transaction_index
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

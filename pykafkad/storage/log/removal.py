@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from pykafkad.storage import files
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.hot.segment import Segment
 

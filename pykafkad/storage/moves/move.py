@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from typing import TYPE_CHECKING, Any
 
 from pykafkad.logs import logger
 from pykafkad.pure import java
@@ -23,10 +24,8 @@ from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.checkpoints.checkpointing import log_start_of
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
 
     from pykafkad.errors import KafkaError
     from pykafkad.storage.directories import LogDirectory
