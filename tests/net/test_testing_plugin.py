@@ -218,6 +218,8 @@ def test_workers_have_brokers_of_their_own(pytester: pytest.Pytester) -> None:
 
 
 FAILING = """
+import time
+
 import pytest
 
 def test_before(kafka, kafka_broker):
@@ -239,6 +241,9 @@ def test_fails(kafka):
         assert client.call(request, 8).topics[0].partitions[0].error_code == 0
         client._socket.sendall(bytes.fromhex("7fffffff"))
         assert client._socket.recv(1) == b""
+        until = time.monotonic() + 30
+        while "closed the connection of" not in kafka.log_text() and time.monotonic() < until:
+            time.sleep(0.001)  # the line follows the close
     assert False
 
 def test_after(kafka, kafka_broker):
