@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import __version__, config_single_node
 from pykafkad.errors import StartupError
@@ -17,9 +17,12 @@ from pykafkad.logs import FORMATS, LEVELS, logger, set_format, set_level
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeVar
 
     from pykafkad.config import BrokerConfig
     from pykafkad.config_def import ConfigError
+
+    Given = TypeVar("Given", bound="Options")
 
 EXIT_STARTUP = 1
 EXIT_USAGE = 2
@@ -51,6 +54,10 @@ Configs come from the file, from KAFKA_ environment variables (KAFKA_LOG_DIRS is
 Confluent's, Bitnami's and wurstmeister's images are understood), and from the options; a later one wins.
 --host and --port replace those of the first listener that is for clients.
 """
+
+
+# The commands with modules of their own.
+MODULES = {"open": "pykafkad.opening", "run": "pykafkad.running", "completion": "pykafkad.completion"}
 
 
 class UsageError(Exception):
@@ -97,10 +104,10 @@ def parse_start(arguments: Sequence[str]) -> Options:
 
 
 def read_options(
-    options: Options,
+    options: Given,
     arguments: Sequence[str],
-    take: Callable[[Any, str], bool],
-    setters: Mapping[str, Callable[[Options, str], None]],
+    take: Callable[[Given, str], bool],
+    setters: Mapping[str, Callable[[Given, str], None]],
 ) -> None:
     """Call the setter of each option that has a value. Other arguments are passed to `take`, which returns whether it
     knows them."""
@@ -212,18 +219,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if command in ("--version", "version"):
         sys.stdout.write(f"pykafkad {__version__}\n")
         return 0
-    if command == "open":
-        from pykafkad import opening
+    if command in MODULES:
+        from importlib import import_module
 
-        return opening.main(rest)
-    if command == "run":
-        from pykafkad import running
-
-        return running.main(rest)
-    if command == "completion":
-        from pykafkad import completion
-
-        return completion.main(rest)
+        code: int = import_module(MODULES[command]).main(rest)
+        return code
     if command != "start":
         from pykafkad import tools
 
@@ -232,11 +232,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not command:
             sys.stderr.write(USAGE + tools_usage())
             return EXIT_USAGE
-        return _fail(unknown(command), EXIT_USAGE)
+        return fail(unknown(command), EXIT_USAGE)
     try:
         options = parse_start(rest)
     except UsageError as problem:
-        return _fail(str(problem), EXIT_USAGE)
+        return fail(str(problem), EXIT_USAGE)
     return start(options)
 
 
@@ -299,11 +299,11 @@ def guarded(options: Options, serve: Callable[[Options, str | None], int], *, wi
             temporary = _make_temporary_directory()
         return serve(options, temporary)
     except ConfigError as problem:
-        return _fail(said_of(problem), EXIT_USAGE)
+        return fail(said_of(problem), EXIT_USAGE)
     except PropertiesError as problem:
-        return _fail(f"{options.file}: {problem}", EXIT_USAGE)
+        return fail(f"{options.file}: {problem}", EXIT_USAGE)
     except (StartupError, UsageError) as problem:
-        return _fail(str(problem), EXIT_STARTUP if isinstance(problem, StartupError) else EXIT_USAGE)
+        return fail(str(problem), EXIT_STARTUP if isinstance(problem, StartupError) else EXIT_USAGE)
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except Exception as problem:
@@ -375,6 +375,7 @@ def said_of(problem: ConfigError) -> str:
     return line.replace("\r", "\\r").replace("\n", "\\n")
 
 
-def _fail(line: str, code: int) -> int:
+def fail(line: str, code: int) -> int:
+    """One line on standard error; the exit code."""
     sys.stderr.write(f"pykafkad: {line}\n")
     return code

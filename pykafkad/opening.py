@@ -73,8 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         options = parse(arguments)
     except UsageError as problem:
-        sys.stderr.write(f"pykafkad: {problem}\n")
-        return EXIT_USAGE
+        return cli.fail(str(problem), EXIT_USAGE)
     return cli.guarded(options, _open, with_directory=True)
 
 

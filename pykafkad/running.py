@@ -13,16 +13,18 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from pykafkad import cli
+from pykafkad.cli import EXIT_STARTUP, EXIT_USAGE, Options, UsageError
 from pykafkad.testing.broker import Broker
 from pykafkad.testing.errors import BrokerError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import FrameType
 
-EXIT_STARTUP, EXIT_USAGE = 1, 2
 EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND = 126, 127
 SIGNALLED = 128
+DEFAULT_LOG_LEVEL = "warn"
 
 VARIABLES = (
     "KAFKA_BOOTSTRAP_SERVERS",  # pykafkad's tools, Quarkus and whatever reads MicroProfile's configuration
@@ -49,17 +51,13 @@ Everything after -- is the command's.
 """
 
 
-class UsageError(Exception):
-    """The command line is wrong; str() is the message for the user."""
+class RunOptions(Options):
+    __slots__ = ("command", "topics")
 
-
-class Options:
     def __init__(self) -> None:
+        super().__init__()
         self.command: list[str] = []
         self.topics: dict[str, int] = {}
-        self.config: dict[str, object] = {}
-        self.port = 0
-        self.log_level = "warn"
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -71,71 +69,50 @@ def main(arguments: Sequence[str]) -> int:
     try:
         options = parse(arguments)
     except UsageError as problem:
-        return _fail(str(problem), EXIT_USAGE)
+        return cli.fail(str(problem), EXIT_USAGE)
     try:
-        with Broker(options.topics, options.config, port=options.port, log_level=options.log_level) as broker:
+        with Broker(
+            options.topics,
+            options.overrides,
+            port=options.port or 0,
+            log_level=options.log_level or DEFAULT_LOG_LEVEL,
+        ) as broker:
             code = run(options.command, {**os.environ, **dict.fromkeys(VARIABLES, broker.bootstrap_servers)})
             sys.stderr.write(broker.log_text())
         return code
     except BrokerError as problem:
-        return _fail(str(problem), EXIT_STARTUP)
+        return cli.fail(str(problem), EXIT_STARTUP)
     except KeyboardInterrupt:
         return SIGNALLED + signal.SIGINT
 
 
-def parse(arguments: Sequence[str]) -> Options:
-    options = Options()
-    rest = list(arguments)
-    while rest and rest[0] != "--":
-        name, equals, value = rest.pop(0).partition("=")
-        if name not in SETTERS:
-            hint = "" if name.startswith("-") else f": pykafkad run -- {name}"
-            raise UsageError(f"unknown option {name}; the command comes after --{hint}")
-        if not equals:
-            if not rest or rest[0] == "--":
-                raise UsageError(f"{name} needs a value")
-            value = rest.pop(0)
-        SETTERS[name](options, value)
-    options.command = rest[1:]
+def parse(arguments: Sequence[str]) -> RunOptions:
+    options = RunOptions()
+    at = arguments.index("--") if "--" in arguments else len(arguments)
+    cli.read_options(options, arguments[:at], _take, SETTERS)
+    options.command = list(arguments[at + 1 :])
     if not options.command:
         raise UsageError("which command? pykafkad run -- COMMAND")
     return options
 
 
-def _set_topic(options: Options, value: str) -> None:
+def _take(options: RunOptions, argument: str) -> bool:
+    name = argument.partition("=")[0]
+    if name not in SETTERS:
+        hint = "" if name.startswith("-") else f": pykafkad run -- {name}"
+        raise UsageError(f"unknown option {name}; the command comes after --{hint}")
+    return False
+
+
+def _set_topic(options: RunOptions, value: str) -> None:
     name, colon, count = value.partition(":")
     if not name or (colon and not (count.isascii() and count.isdigit() and int(count))):
         raise UsageError(f"--topic {value}: NAME or NAME:PARTITIONS is allowed")
     options.topics[name] = int(count or 1)
 
 
-def _set_port(options: Options, value: str) -> None:
-    if not (value.isascii() and value.isdigit() and int(value) <= 65535):
-        raise UsageError(f"--port {value}: a number from 0 (any free port) to 65535 is allowed")
-    options.port = int(value)
-
-
-def _set_override(options: Options, value: str) -> None:
-    key, equals, text = value.partition("=")
-    if not equals or not key.strip():
-        raise UsageError(f"--override {value}: key=value is allowed")
-    options.config[key.strip()] = text
-
-
-def _set_log_level(options: Options, value: str) -> None:
-    from pykafkad.logs import LEVELS
-
-    if value.lower() not in LEVELS:
-        raise UsageError(f"--log-level {value}: one of {', '.join(LEVELS)} is allowed")
-    options.log_level = value
-
-
-SETTERS: dict[str, Callable[[Options, str], None]] = {
-    "--topic": _set_topic,
-    "--port": _set_port,
-    "--override": _set_override,
-    "--log-level": _set_log_level,
-}
+OF_START = ("--port", "--override", "--log-level")
+SETTERS = {"--topic": _set_topic, **{name: cli.SETTERS[name] for name in OF_START}}
 
 
 class Signals:
@@ -172,9 +149,9 @@ def run(command: Sequence[str], environment: Mapping[str, str]) -> int:
         signals.are_for(process)
         code = process.wait()
     except FileNotFoundError:
-        return _fail(f"{command[0]}: command not found", EXIT_NOT_FOUND)
+        return cli.fail(f"{command[0]}: command not found", EXIT_NOT_FOUND)
     except OSError as problem:
-        return _fail(f"{command[0]}: {problem.strerror}", EXIT_NOT_EXECUTABLE)
+        return cli.fail(f"{command[0]}: {problem.strerror}", EXIT_NOT_EXECUTABLE)
     finally:
         signals.restore()
     return SIGNALLED - code if code < 0 else code
@@ -186,8 +163,3 @@ def in_foreground() -> bool:
         return os.tcgetpgrp(0) == os.getpgrp()
     except OSError:
         return False
-
-
-def _fail(line: str, code: int) -> int:
-    sys.stderr.write(f"pykafkad: {line}\n")
-    return code

@@ -259,3 +259,21 @@ def state(directory: Path) -> dict[str, tuple[Any, ...]]:
         data = path.read_bytes() if path.is_file() else b""
         found[str(path)] = (status.st_mode, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, data)
     return found
+
+
+class Counted(dict[Any, Any]):
+    """A table that counts how often somebody iterates over all of it."""
+
+    walks = 0
+
+    def __iter__(self) -> Any:
+        self.walks += 1
+        return super().__iter__()
+
+    def values(self) -> Any:
+        self.walks += 1
+        return super().values()
+
+    def items(self) -> Any:
+        self.walks += 1
+        return super().items()

@@ -11,7 +11,7 @@ def test_options_come_before_the_command() -> None:
     arguments = ["--topic", "a:3", "--topic=b", "--port", "9", "--override", "x.y=1=2", "--log-level=off"]
     options = running.parse([*arguments, "--", "pytest", "--", "--topic", "c"])
     assert options.topics == {"a": 3, "b": 1}
-    assert (options.port, options.config, options.log_level) == (9, {"x.y": "1=2"}, "off")
+    assert (options.port, options.overrides, options.log_level) == (9, {"x.y": "1=2"}, "off")
     assert options.command == ["pytest", "--", "--topic", "c"]
 
 

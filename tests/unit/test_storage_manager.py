@@ -24,6 +24,7 @@ from pykafkad.storage.manager import LogManager
 from tests.storage_kit import (
     NOW_MS,
     TOPIC_ID,
+    Counted,
     append,
     batch,
     broker_config,
@@ -622,24 +623,6 @@ def test_descriptors_that_are_kept_for_writing_are_not_for_reading(tmp_path: Pat
         limit_open_files(0, None)
     assert values(read_all(partition)) == [b"0", b"1"]
     logs.close()
-
-
-class Counted(dict[Any, Any]):
-    """A table that counts how often somebody iterates over all of it."""
-
-    walks = 0
-
-    def __iter__(self) -> Any:
-        self.walks += 1
-        return super().__iter__()
-
-    def values(self) -> Any:
-        self.walks += 1
-        return super().values()
-
-    def items(self) -> Any:
-        self.walks += 1
-        return super().items()
 
 
 def test_what_a_deletion_takes_does_not_depend_on_how_many_partitions_there_are(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from pykafkad.storage.moves import move, moves
 from tests.storage_kit import (
     NOW_MS,
     TOPIC_ID,
+    Counted,
     Threads,
     append,
     batch,
@@ -440,24 +441,6 @@ def test_a_move_back_waits_until_the_original_is_gone(home: Home) -> None:
 
 
 # -- many of them
-
-
-class Counted(dict[Any, Any]):
-    """A table that counts how often somebody iterates over all of it."""
-
-    walks = 0
-
-    def __iter__(self) -> Any:
-        self.walks += 1
-        return super().__iter__()
-
-    def values(self) -> Any:
-        self.walks += 1
-        return super().values()
-
-    def items(self) -> Any:
-        self.walks += 1
-        return super().items()
 
 
 MANY = 40
