@@ -26,7 +26,9 @@ BIN := $(VENV)/bin
 USABLE := import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 python3; do \
     if $$python -c '$(USABLE)' 2>/dev/null; then echo $$python; break; fi; done)
-PYTEST := $(BIN)/python -m pytest -v
+# A test that fails is tried once more; what passed only then is named at the end (tools/parts.py). RERUNS=0: not tried again.
+RERUNS ?= 1
+PYTEST := $(BIN)/python -m pytest -v --reruns $(RERUNS) -r fER
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ASAN_SECONDS ?= 600
 ASAN_SHORT_SECONDS ?= 60

@@ -5,12 +5,14 @@ gone and about how much is left.
 
 What a part prints passes through; every EVERY_S a line of ours stands between its lines. A part's usual time is its
 row of USUAL_S. What is left is reckoned from these rows and from how much faster or slower the ended parts were. The
-first part that fails ends the run, with its exit code.
+first part that fails ends the run, with its exit code. Tests that failed at first and passed at the second try are named
+at the end: they failed for a reason, be it the machine's load.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import select
 import subprocess
 import sys
@@ -19,6 +21,10 @@ from collections.abc import Sequence
 
 EVERY_S = 30
 COUNTS_FROM_S = 60  # ended parts tell how fast this machine is once they usually take as long as this
+COLOUR = rb"(?:\x1b\[[\d;]*m)*"
+TRIED_AGAIN = re.compile(
+    rb"^%bRERUN%b ([^\s\x1b]+)" % (COLOUR, COLOUR), re.MULTILINE
+)  # in pytest's summary (-r R)
 LEAST_LEFT = 0.1  # of the time that the running part has taken already, which may be longer than usual
 # About, on two cores with nothing else to do, where what is downloaded and built once is there already.
 USUAL_S = {
@@ -49,6 +55,7 @@ class Run:
     def __init__(self, parts: Sequence[str], now: float) -> None:
         self.parts = parts
         self.done = 0
+        self.tried_again: list[str] = []
         self.began = self.part_began = now
 
     def end_part(self, now: float) -> None:
@@ -82,6 +89,7 @@ def follow(process: subprocess.Popen[bytes], run: Run) -> int:
     assert process.stdout is not None
     output = process.stdout.fileno()
     said = time.monotonic()
+    line = b""  # what has come of the line that is not whole yet
     while True:
         readable, _, _ = select.select([output], [], [], EVERY_S)
         data = os.read(output, 1 << 16) if readable else b"\n"  # after a long silence our line ends theirs
@@ -89,6 +97,8 @@ def follow(process: subprocess.Popen[bytes], run: Run) -> int:
             return process.wait()
         lines, end, rest = data.rpartition(b"\n")
         sys.stdout.buffer.write(lines + end)
+        run.tried_again += [test.decode() for test in TRIED_AGAIN.findall(line + lines)]
+        line = rest if end else line + rest
         now = time.monotonic()
         if end and now - said >= EVERY_S:
             say(run.line(now))
@@ -119,6 +129,8 @@ def main() -> int:
             return code
         run.end_part(time.monotonic())
         say(f"== {part} took {took}")
+    for test in run.tried_again:
+        say(f"== passed only at the second try: {test}")
     say(f"== all {len(parts)} parts passed in {minutes(run.part_began - run.began)}")
     return 0
 

@@ -228,8 +228,8 @@ def test_what_ends_the_waiting(pair: Pair, topic: str, parts: tuple[int, int]) -
         pair.same(request, 12)
 
 
-@at_every_version("Fetch")
-def test_a_waiting_fetch_is_woken_by_a_produce(pair: Pair, version: int) -> None:
+def woken(pair: Pair, version: int) -> list[bytes]:
+    """The answers of both to a fetch that waits while a record is produced."""
     topic = pair.topic("woken")
     waiting = fetch({topic: [fetch_partition(0, 0)]}, min_bytes=1, max_wait_ms=10_000)
     answers = []
@@ -245,5 +245,12 @@ def test_a_waiting_fetch_is_woken_by_a_produce(pair: Pair, version: int) -> None
         finally:
             side.hang_up()
             side._client = fetcher
-    if version < 13:
-        assert answers[0] == answers[1]
+    return answers
+
+
+@at_every_version("Fetch")
+def test_a_waiting_fetch_is_woken_by_a_produce(pair: Pair, version: int) -> None:
+    """Kafka takes the high watermark before it reads, and so may answer the record with a high watermark of 0 where the
+    record is appended in between: this must not be so every time."""
+    compared = version < 13  # from there on the topic's id is in the answer
+    assert any(ours == theirs or not compared for ours, theirs in (woken(pair, version) for _ in range(5)))
