@@ -16,7 +16,14 @@ Between two slices everything may change: what was looked up before a yield is l
 Work whose connection closes is dropped at its next yield, since nobody waits for the result. Work that has begun to
 change something uses `yield GO_ON` instead, and is done to its end.
 
-Invariants: one slice in each pass of the loop, shared by all work in turn; work begins in the order in which it came.
+What only comes later, from a thread or from another request's end, is waited for:
+
+    wait = Wait()
+    broker.controller.take_producer_id(wait.come)
+    producer_id = yield from wait.result()
+
+Invariants: one slice in each pass of the loop, shared by all work in turn; work begins in the order in which it came;
+work that waits costs nothing, and goes on to its next plain yield even if nobody wants it any more.
 """
 
 from __future__ import annotations
@@ -42,26 +49,63 @@ Run = Callable[[Work, Done], None]  # Slices.run, for modules that do not know t
 T = TypeVar("T")
 
 
+class Wait:
+    """What work waits for: `come(result)` is called once, before or after the work asks for the result."""
+
+    __slots__ = ("_came", "_result", "go_on")
+
+    def __init__(self) -> None:
+        self.go_on: Callable[[], None] | None = None  # of work that waits already
+        self._came = False
+        self._result: Any = None
+
+    def come(self, result: Any = None) -> None:
+        assert not self._came
+        self._came = True
+        self._result = result
+        if self.go_on is not None:
+            self.go_on()
+
+    def result(self) -> Generator[Wait, None, Any]:
+        while not self._came:
+            yield self
+        return self._result
+
+
 class Slices:
     def __init__(self, soon: Callable[..., Any], clock: Clock) -> None:
         self._soon = soon
         self._clock = clock
         self._waiting: deque[tuple[Work, Done, Wanted]] = deque()
+        self._parked = 0  # pieces of work that wait for something
         self.last: Work | None = None  # the work advanced last, for messages about what held the loop
 
     @property
     def count(self) -> int:
         """How many pieces of work are in progress."""
-        return len(self._waiting)
+        return len(self._waiting) + self._parked
 
     def run(self, work: Work, done: Done, wanted: Wanted = lambda: True) -> None:
         """Do the work, beginning now; `done` is called with the result, or with the exception that ended it. If one
         slice is enough, it is called before this returns. Work that is no longer `wanted` is dropped, with None as its
         result."""
         if self._waiting or not self._advance(work, done, wanted, self._clock.monotonic_us() + SLICE_US):
-            self._waiting.append((work, done, wanted))
-            if len(self._waiting) == 1:
-                self._soon(self._turn)
+            self._join(work, done, wanted)
+
+    def _join(self, work: Work, done: Done, wanted: Wanted) -> None:
+        self._waiting.append((work, done, wanted))
+        if len(self._waiting) == 1:
+            self._soon(self._turn)
+
+    def _park(self, wait: Wait, work: Work, done: Done, wanted: Wanted) -> None:
+        """The work joins the others again when that has come for which it waits."""
+
+        def go_on() -> None:
+            self._parked -= 1
+            self._join(work, done, wanted)
+
+        self._parked += 1
+        wait.go_on = go_on
 
     def _turn(self) -> None:
         """One slice, for as much of the waiting work as fits into it."""
@@ -86,12 +130,15 @@ class Slices:
                 self._waiting.append(first)
 
     def _advance(self, work: Work, done: Done, wanted: Wanted, end_us: int) -> bool:
-        """Advance the work until the slice is over; whether it is done."""
+        """Advance the work until the slice is over; whether it is done, or waits."""
         self.last = work
         try:
             while True:
-                must_go_on = next(work)
-                if not must_go_on and not wanted():
+                mark = next(work)
+                if mark.__class__ is Wait:
+                    self._park(mark, work, done, wanted)
+                    return True
+                if not mark and not wanted():
                     work.close()
                     result = None
                     break
@@ -114,10 +161,11 @@ def is_work(result: object) -> bool:
 
 
 def finish(work: Work) -> Any:
-    """Do all of it now, where there is no loop."""
+    """Do all of it now, where there is no loop, and so nothing that could be waited for."""
     while True:
         try:
-            next(work)
+            mark = next(work)
+            assert mark.__class__ is not Wait, "this waits for what needs a loop"
         except StopIteration as end:
             return end.value
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from pykafkad.clock import ManualClock
-from pykafkad.slices import GO_ON, SLICE_US, Slices, finish
+from pykafkad.slices import GO_ON, SLICE_US, Slices, Wait, begun, finish
 
 STEP_MS = 1
 
@@ -106,3 +106,54 @@ def test_work_begun_by_the_end_of_other_work_takes_its_turn() -> None:
 
 def test_finish_does_it_all() -> None:
     assert finish(Loop().work("a", 100, "result")) == "result"
+
+
+def waiting(loop: Loop, wait: Wait) -> Any:
+    yield from loop.work("before", 1)
+    result = yield from wait.result()
+    yield from loop.work("after", 1)
+    return result
+
+
+def test_work_that_waits_costs_nothing_until_its_result_comes() -> None:
+    loop, results, wait = Loop(), list[Any](), Wait()
+    loop.slices.run(waiting(loop, wait), results.append)
+    assert loop.steps == ["before"] and loop.slices.count == 1
+    assert not loop.soon  # no pass looks at it
+    loop.slices.run(loop.work("other", 1, "other"), results.append)
+    assert results == ["other"]
+    wait.come("late")
+    assert results == ["other"] and len(loop.soon) == 1
+    loop.turn()
+    assert results == ["other", "late"] and not loop.slices.count and not loop.soon
+
+
+def test_a_result_that_has_come_already_is_not_waited_for() -> None:
+    loop, results, wait = Loop(), list[Any](), Wait()
+    wait.come("early")
+    assert begun(waiting(loop, wait)) == "early"
+    loop.slices.run(waiting(loop, wait), results.append)
+    loop.turn()
+    assert results == ["early"]
+
+
+def test_work_that_was_begun_may_wait_in_slices() -> None:
+    loop, results, wait = Loop(), list[Any](), Wait()
+    loop.slices.run(begun(waiting(loop, wait)), results.append)
+    wait.come(7)
+    loop.turn()
+    assert results == [7]
+
+
+def test_work_that_waits_and_is_not_wanted_any_more_ends_at_its_next_plain_yield() -> None:
+    loop, results, wait, wanted = Loop(), list[Any](), Wait(), [True]
+    loop.slices.run(waiting(loop, wait), results.append, lambda: wanted[0])
+    wanted[0] = False
+    wait.come("nobody wants it")
+    loop.turn()
+    assert results == [None] and loop.steps == ["before", "after"] and not loop.slices.count
+
+
+def test_what_waits_cannot_be_finished_without_a_loop() -> None:
+    with pytest.raises(AssertionError, match="needs a loop"):
+        finish(Wait().result())
