@@ -9,6 +9,7 @@ in the file PYKAFKAD_HOLD_LOG, and the run fails at its end.
 from __future__ import annotations
 
 import os
+import signal
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
@@ -41,6 +42,10 @@ def pytest_make_collect_report() -> Generator[None, Any, Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell without job control has what it puts into the background ignore these, and what tests begin inherits it.
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
     if "PYKAFKAD_HOLD_LOG" not in os.environ:  # else this is a worker of pytest-xdist
         descriptor, path = tempfile.mkstemp(prefix="pykafkad-holds-")
         os.close(descriptor)
