@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.config_changes import ConfigChanges
     from pykafkad.cluster.controller import RunningController
     from pykafkad.cluster.image import Image
+    from pykafkad.cluster.markers import Markers
     from pykafkad.cluster.replica import Replica
     from pykafkad.config import BrokerConfig
     from pykafkad.coordinator.groups import GroupCoordinator
@@ -84,6 +85,7 @@ class ServingBroker:
         )
         self._client_quotas: ClientQuotas | None = None
         self._config_changes: ConfigChanges | None = None
+        self._markers: Markers | None = None
         self._telemetry: Telemetry | None = None
 
     def begin_jobs(self, submit_cleaning: Submit) -> Periodic:
@@ -124,6 +126,22 @@ class ServingBroker:
 
             self._telemetry = from_image(self.config, self.image)
         return self._telemetry
+
+    @property
+    def markers(self) -> Markers:
+        """Made when the first transaction ends."""
+        if self._markers is None:
+            from pykafkad.cluster.markers import Markers
+
+            self._markers = Markers(
+                self.image,
+                self.replicas,
+                self.group_coordinator,
+                self.coordinator_loop,
+                self.waiting,
+                self.config["request.timeout.ms"],
+            )
+        return self._markers
 
     # -- a pass
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.config_changes import ConfigChanges
     from pykafkad.cluster.controller import Controller
     from pykafkad.cluster.image import Image
+    from pykafkad.cluster.markers import Markers
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.replicas import Replicas
     from pykafkad.config import BrokerConfig
@@ -58,6 +59,8 @@ class Broker(Protocol):
     def client_quotas(self) -> ClientQuotas: ...
     @property
     def telemetry(self) -> Telemetry: ...
+    @property
+    def markers(self) -> Markers: ...
     def read_pass_ms(self) -> int: ...
     def state_of(self, connection: Any) -> ConnectionState: ...
     def wait(

@@ -153,14 +153,12 @@ class CounterDesk:
 
     def end_transaction(self, producer: tuple[int, int], committed: bool, epoch: int = 0) -> int:
         """Write the marker to partition 0; returns the error code."""
-        request = Request()
-        asker = self.runtime.asker(request, lambda error: -error.code)
         try:
-            self.runtime.end_transaction(0, asker, producer, epoch, committed, 1)
+            self.runtime.end_transaction(0, producer, epoch, committed, 1)
         except KafkaError as error:
             return error.code
         self.broker.end_pass()
-        return errors.NONE if request.response is None else -request.response
+        return errors.NONE
 
     @property
     def counts(self) -> dict[str, int]:
@@ -794,28 +792,3 @@ def test_a_new_leader_serves_when_what_its_log_has_is_committed(flushed: Any) ->
     flushed.broker.end_pass()
     flushed.broker.advance(100)
     assert flushed.counts == {"a": 1}
-
-
-def test_the_answer_to_a_marker_waits_for_its_commit(flushed: Any) -> None:
-    flushed.count("b", (7, 0))
-    flushed.broker.end_pass()
-    flushed.disk.run()
-    flushed.broker.end_pass()
-    request = Request()
-    asker = flushed.runtime.asker(request, lambda error: -error.code)
-    flushed.runtime.end_transaction(0, asker, (7, 0), 0, True, 1)
-    flushed.broker.end_pass()
-    assert request.is_held
-    flushed.disk.run()
-    flushed.broker.end_pass()
-    assert not request.is_held and request.response is None
-
-
-def test_a_marker_that_is_not_written_is_refused(desk: CounterDesk) -> None:
-    desk.counted("b", (7, 0))
-    request = Request()
-    asker = desk.runtime.asker(request, lambda error: -error.code)
-    desk.runtime.end_transaction(0, asker, (7, 0), 0, True, 1)
-    desk.partition().log_directory.fail("the disk is gone")
-    desk.broker.end_pass()
-    assert request.told == -errors.NOT_COORDINATOR

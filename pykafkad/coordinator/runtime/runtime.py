@@ -125,21 +125,19 @@ class CoordinatorRuntime(Generic[M]):
     def end_transaction(
         self,
         index: int,
-        asker: Asker,
         producer: tuple[int, int],
         coordinator_epoch: int,
         committed: bool,
         transaction_version: int,
     ) -> None:
         """Write the marker that ends a producer's transaction in a partition, as a transaction coordinator asks. Raises
-        KafkaError if it is refused; the handler's answer waits for the commit of the marker."""
+        KafkaError if it is refused; whoever asks waits until the partition has committed it."""
         self._check_serving()
         shard = self._active(index)
         try:
             shard.end_transaction(producer, coordinator_epoch, committed, transaction_version)
         except KafkaError as error:
             raise KafkaError(translated(error).code) from None
-        shard.promise(asker)
 
     def look_everywhere(self, asker: Asker) -> list[M]:
         """All machines, in the order in which Kafka iterates over them. Raises COORDINATOR_LOAD_IN_PROGRESS while one is
