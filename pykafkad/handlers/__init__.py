@@ -56,6 +56,7 @@ APIS = {
     21: Api(21, "delete_records", (0, 2)),
     22: Api(22, "init_producer_id", (0, 5)),
     23: Api(23, "offset_for_leader_epoch", (2, 4)),
+    27: Api(27, "write_txn_markers", (1, 2)),
     32: Api(32, "describe_configs", (1, 4)),
     33: Api(33, "alter_configs", (0, 2)),
     34: Api(34, "alter_replica_log_dirs", (1, 2)),
