@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 NO_UUID = bytes(16)
 CLOSE_MS = 60_000
+# Where the fields of a batch's header begin.
+LENGTH, LENGTH_END, CRC, ATTRIBUTES, TIMES, PRODUCER_ID, BATCH_HEADER_BYTES = 8, 12, 17, 21, 27, 43, 61
+CONTROL = 0x20  # in the second byte of the attributes
 LONG_NUMBER = re.compile(r"(-?\d{12,})")
 
 
@@ -88,6 +91,25 @@ def is_path(pair: Pair, ours: Any, theirs: Any) -> bool:
 def is_documentation(pair: Pair, ours: Any, theirs: Any) -> bool:
     """Both have a documentation of the key, each in its own words; or neither has."""
     return bool(ours) == bool(theirs) and (bool(ours) or ours == theirs)
+
+
+def without_times_of_markers(data: bytes) -> bytes:
+    """Batches as they are fetched, but of the end markers of transactions without their times, and the checksums of
+    these."""
+    kept = bytearray(data)
+    at = 0
+    while at + BATCH_HEADER_BYTES <= len(kept):
+        if kept[at + ATTRIBUTES + 1] & CONTROL:
+            kept[at + CRC : at + ATTRIBUTES] = bytes(4)
+            kept[at + TIMES : at + PRODUCER_ID] = bytes(16)
+        at += LENGTH_END + int.from_bytes(kept[at + LENGTH : at + LENGTH_END], "big")
+    return bytes(kept)
+
+
+def is_same_but_for_markers(pair: Pair, ours: Any, theirs: Any) -> bool:
+    if not ours or not theirs:
+        return bool(ours == theirs)
+    return without_times_of_markers(ours) == without_times_of_markers(theirs)
 
 
 HOST = Rule("where it listens", is_host)
@@ -156,6 +178,10 @@ RULES: dict[str, Rule] = {
     "ProduceResponse.node_endpoints[].port": PORT,
     "FetchResponse.responses[].topic_id": TOPIC,
     "FetchResponse.session_id": SESSION,
+    "FetchResponse.responses[].partitions[].records": Rule(
+        "end markers have the broker's time", is_same_but_for_markers
+    ),
+    "DescribeProducersResponse.topics[].partitions[].active_producers[].last_timestamp": APPEND_TIME,
     "FetchResponse.node_endpoints[].host": HOST,
     "FetchResponse.node_endpoints[].port": PORT,
     "InitProducerIdResponse.producer_id": PRODUCER,
@@ -209,6 +235,9 @@ UNORDERED: dict[str, Callable[[Side, Any], Any]] = {
     "GroupMetadataValue.members": lambda side, member: side.member_name(member.member_id),
     "ProduceResponse.responses": lambda side, topic: (topic.name, side.topic_name(topic.topic_id)),
     "ProduceResponse.responses[].partition_responses": lambda _, part: (part.index, part.error_code),
+    "WriteTxnMarkersResponse.markers": lambda _, each: each.producer_id,
+    "WriteTxnMarkersResponse.markers[].topics": lambda _, topic: topic.name,
+    "WriteTxnMarkersResponse.markers[].topics[].partitions": lambda _, part: part.partition_index,
     "ListOffsetsResponse.topics": lambda _, topic: topic.name,
     "ListOffsetsResponse.topics[].partitions": lambda _, part: part.partition_index,
     "MetadataResponse.topics": lambda _, topic: (topic.name or "", topic.error_code),
@@ -242,7 +271,8 @@ SHARE_GROUPS = LATER["share groups"]
 STREAMS_GROUPS = "no groups of the streams protocol: Kafka Streams uses classic groups"
 APIS_LATER = {
     17: SECURITY,  # SaslHandshake
-    **dict.fromkeys((24, 25, 26, 27, 28), TRANSACTIONS),  # AddPartitionsToTxn to TxnOffsetCommit
+    **dict.fromkeys((24, 25, 26), TRANSACTIONS),  # AddPartitionsToTxn, AddOffsetsToTxn, EndTxn
+    28: TRANSACTIONS,  # TxnOffsetCommit
     **dict.fromkeys((29, 30, 31), SECURITY),  # ACLs
     36: SECURITY,  # SaslAuthenticate
     **dict.fromkeys((38, 39, 40, 41), SECURITY),  # delegation tokens

@@ -72,6 +72,12 @@ def topic_partitions(version: int) -> Any:
     return kind(topics=[kind.TopicRequest(name=TOPIC)], cursor=cursor)
 
 
+def markers(version: int) -> Any:
+    kind = messages.WriteTxnMarkersRequest
+    topics = [kind.WritableTxnMarkerTopic(name=NO_TOPIC, partition_indexes=[0])]
+    return kind(markers=[kind.WritableTxnMarker(producer_id=1, topics=topics)])
+
+
 def join(version: int) -> Any:
     kind = messages.JoinGroupRequest
     protocol = kind.JoinGroupRequestProtocol(name="range", metadata=subscription(TOPIC))
@@ -159,6 +165,7 @@ SAMPLES: dict[str, Callable[[int], Any]] = {
     "OffsetFetch": lambda version: fetch_offsets(version, NOBODY, [(NO_TOPIC, [0])]),
     "FindCoordinator": coordinator,
     "JoinGroup": join,
+    "WriteTxnMarkers": markers,
     "Heartbeat": lambda _: messages.HeartbeatRequest(group_id=NOBODY, generation_id=1, member_id="a"),
     "LeaveGroup": leave,
     "SyncGroup": sync,

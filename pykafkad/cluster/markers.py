@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     Done = Callable[[Codes], None]
 
 APPENDS_AT_ONCE = 8
+NOT_GIVEN = -1  # as a producer's id or epoch, or a transaction version: there is none to end
 # A transaction coordinator knows these of partitions with leaders alone: it asks again.
 NOT_READY = (errors.NOT_COORDINATOR, errors.COORDINATOR_LOAD_IN_PROGRESS, errors.COORDINATOR_NOT_AVAILABLE)
 
@@ -114,6 +115,8 @@ class Writing:
 
     def append_in(self, replica: Replica) -> None:
         producer_id, epoch, coordinator_epoch, committed, version = self.marker
+        if NOT_GIVEN in (producer_id, epoch, version):
+            raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
         replica.check_append(-1)
         if replica.topic == CONSUMER_OFFSETS:
             self.owner.group_coordinator.end_transaction(

@@ -130,7 +130,7 @@ def by_time(broker: Broker, partition: Replica, timestamp: int, isolation_level:
     else:
         work = partition.offset_for_timestamp(timestamp)
     found = yield from while_it_is_there(broker, partition, work)
-    if found is None or (found[0] >= end and timestamp != MAX_TIMESTAMP):
+    if found is None or found[0] >= end:
         return NOTHING
     return found
 

@@ -248,6 +248,8 @@ class ProducerState:
         be higher)."""
         entry = self.producers.get(producer_id)
         if entry is None:
+            if epoch < NO_EPOCH:
+                raise ProducerError(INVALID_PRODUCER_EPOCH, f"{epoch} is no producer epoch")
             return
         newer = transaction_version >= NEWER_EPOCHS_SINCE
         if epoch <= entry.epoch if newer else epoch < entry.epoch:

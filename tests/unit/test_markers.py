@@ -128,6 +128,29 @@ def test_a_second_marker_of_one_transaction_changes_nothing(desk: Desk) -> None:
     assert not desk.replica().producers.ongoing
 
 
+@pytest.mark.parametrize(
+    "changes", [{"producer_id": -1}, {"producer_epoch": -1}, {"transaction_version": -1}]
+)
+def test_markers_that_make_no_sense(desk: Desk, changes: dict[str, Any]) -> None:
+    told = desk.write(COMMIT._replace(**changes), ("t", 0))
+    desk.run()
+    assert told == [{("t", 0): errors.UNKNOWN_SERVER_ERROR}]
+    assert desk.replica().log_end_offset == 0
+
+
+def test_an_epoch_that_no_producer_has(desk: Desk) -> None:
+    told = desk.write(COMMIT._replace(producer_epoch=-2), ("t", 0))
+    desk.run()
+    assert told == [{("t", 0): errors.INVALID_PRODUCER_EPOCH}]
+
+
+def test_an_epoch_below_0_of_a_coordinator_is_written_too(desk: Desk) -> None:
+    told = desk.write(COMMIT._replace(coordinator_epoch=-1), ("t", 0))
+    desk.run()
+    assert told == [{("t", 0): errors.NONE}]
+    assert desk.replica().producers.producers[7].coordinator_epoch == -1
+
+
 def test_another_leader(desk: Desk) -> None:
     desk.replica().become_follower(2, 9)
     told = desk.write(COMMIT, ("t", 0))

@@ -46,7 +46,8 @@ def read(data: ReadableBuffer) -> Marker | None:
 def build(producer: tuple[int, int], coordinator_epoch: int, committed: bool, now_ms: int) -> bytes:
     """A control batch that ends the transaction of a producer, given by its id and epoch."""
     kind = COMMIT if committed else ABORT
-    key, value = VERSION.to_bytes(2) + kind.to_bytes(2), VERSION.to_bytes(2) + coordinator_epoch.to_bytes(4)
+    key = VERSION.to_bytes(2) + kind.to_bytes(2)
+    value = VERSION.to_bytes(2) + coordinator_epoch.to_bytes(4, signed=True)
     return records.build(
         [(key, value, (), now_ms)],
         producer_id=producer[0],
