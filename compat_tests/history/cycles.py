@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Iterator
+from itertools import pairwise
 
 from compat_tests.history.anomalies import G0, G1C, G1C_WRITES, Anomaly
 from compat_tests.history.events import COMMITTED
@@ -37,7 +38,7 @@ def _writes(story: Story) -> Graph:
     graph: Graph = defaultdict(set)
     for log in logs.values():
         log.sort()
-        for (_, before), (_, after) in zip(log, log[1:], strict=False):
+        for (_, before), (_, after) in pairwise(log):
             if before != after:
                 graph[before].add(after)
     return graph

@@ -1,0 +1,171 @@
+"""Makes a history: a crowd of clients, a broker, and a nemesis for both; then everything is read, and checked.
+
+What is done follows from the seed, when it hits does not. The directory keeps a file for each client.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from compat_tests.history.anomalies import Anomaly
+from compat_tests.history.brokers import Victim
+from compat_tests.history.checker import check, faults, minimal
+from compat_tests.history.consuming import NotAll, read_all
+from compat_tests.history.crowd import Crowd, Part
+from compat_tests.history.events import COMMITTED, UNCOMMITTED, Event, merged
+from compat_tests.history.recorder import Recorder
+
+TOPICS = {"one": 1, "three": 3, "sink": 2}
+KEYS = {topic: [f"{topic}:{number}" for number in range(count)] for topic, count in TOPICS.items()}
+ALL = [key for keys in KEYS.values() for key in keys]
+CREATE_S = 60.0
+TEND_S = 0.2
+SHOWN, SHOWN_EVENTS = 5, 40
+MOST_DOWN_S, MOST_PAUSE_S = 1.0, 4.0
+MOST_CLOCK_MS = (
+    30 * 60 * 1000
+)  # less than message.timestamp.after.max.ms: what is refused as too new proves nothing
+ACTIONS = ("kill", "pause", "clock", "crash")
+WEIGHTS = (3, 2, 2, 3)
+
+
+def parts(transactions: bool = True) -> list[Part]:
+    """Who works."""
+    sources = KEYS["one"] + KEYS["three"]
+    found = [
+        Part("plain", "plain", sources),
+        Part("idempotent", "idempotent", sources),
+        Part("committed", "committed", ALL),
+        Part("uncommitted", "uncommitted", ALL),
+        Part("member", "group", ALL),
+        Part("member", "group", ALL),
+    ]
+    if transactions:
+        found += [Part("transactions", f"transactions-{number}", ALL) for number in range(2)]
+        found += [Part("transform", f"transform-{number}", ALL) for number in range(2)]
+    return found
+
+
+@dataclass
+class Report:
+    seed: int
+    events: list[Event]
+    anomalies: list[Anomaly]
+    problems: list[str]  # besides anomalies
+    done: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def faults(self) -> list[Anomaly]:
+        return faults(self.anomalies)
+
+    def text(self) -> str:
+        kinds = Counter(anomaly.kind for anomaly in self.anomalies)
+        lines = [f"SEED={self.seed}: {len(self.events)} events, {dict(self.done)}, anomalies {dict(kinds)}"]
+        for problem in self.problems:
+            lines.append(f"problem: {problem}")
+        for anomaly in self.faults[:SHOWN]:
+            lines.append(f"{anomaly.kind}: {anomaly.what}")
+            lines += [f"    {event.line()}" for event in minimal(self.events, anomaly)[:SHOWN_EVENTS]]
+        return "\n".join(lines)
+
+
+class Nemesis:
+    """One action after the other. It ends with the broker running and its clock right."""
+
+    def __init__(self, victim: Victim, crowd: Crowd, seed: int, pause_s: float) -> None:
+        self._victim, self._crowd = victim, crowd
+        self._chance = random.Random(f"{seed} nemesis")
+        self._pause_s = pause_s
+        self.done: Counter[str] = Counter()
+
+    def run(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        todo = list(ACTIONS)  # each at least once
+        while time.monotonic() < deadline:
+            self._wait(self._chance.uniform(0.3, 1) * self._pause_s)
+            (action,) = [todo.pop(0)] if todo else self._chance.choices(ACTIONS, WEIGHTS)
+            getattr(self, f"_{action}")()
+            self.done[action] += 1
+        self._victim.set_clock_ms(0)
+        self._wait(self._pause_s)
+
+    def _wait(self, seconds: float) -> None:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            self._crowd.tend()
+            time.sleep(TEND_S)
+
+    def _kill(self) -> None:
+        self._victim.kill()
+        self._wait(self._chance.uniform(0, MOST_DOWN_S))
+        self._victim.start()
+
+    def _pause(self) -> None:
+        self._victim.pause()
+        self._wait(self._chance.uniform(0.2, MOST_PAUSE_S))
+        self._victim.resume()
+
+    def _clock(self) -> None:
+        self._victim.set_clock_ms(self._chance.randint(-MOST_CLOCK_MS, MOST_CLOCK_MS))
+
+    def _crash(self) -> None:
+        self._crowd.crash(self._chance)
+
+
+def make_history(
+    victim: Victim,
+    directory: Path,
+    seed: int,
+    seconds: float,
+    *,
+    pause_s: float = 3.0,
+    transactions: bool = True,
+) -> Report:
+    """Make one with a running broker, and check it."""
+    create_topics(victim.bootstrap_servers)
+    crowd = Crowd(parts(transactions), victim.bootstrap_servers, directory, seed)
+    nemesis = Nemesis(victim, crowd, seed, pause_s)
+    try:
+        nemesis.run(seconds)
+    finally:
+        crowd.end()
+    problems = _read_all(victim.bootstrap_servers, directory)
+    events = read(directory)
+    done = nemesis.done + Counter(_what(event) for event in events)
+    done["client gave up"] = crowd.gave_up
+    return Report(seed, events, check(events), problems, done)
+
+
+def _what(event: Event) -> str:
+    """As it is counted."""
+    return f"{event.op} {event.type}" if event.op in ("send", "commit", "abort") else event.op
+
+
+def create_topics(bootstrap: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    wanted = [NewTopic(topic, num_partitions=count, replication_factor=1) for topic, count in TOPICS.items()]
+    for future in admin.create_topics(wanted).values():
+        future.result(CREATE_S)
+
+
+def _read_all(bootstrap: str, directory: Path) -> list[str]:
+    problems = []
+    for isolation in (UNCOMMITTED, COMMITTED):
+        process = f"last-{isolation}"
+        with Recorder(process, str(directory / f"{process}.jsonl")) as recorder:
+            try:
+                read_all(isolation, bootstrap, ALL, recorder)
+            except NotAll as problem:
+                problems.append(str(problem))
+    return problems
+
+
+def read(directory: Path) -> list[Event]:
+    """A history out of its files."""
+    return merged(path.read_text().splitlines(keepends=True) for path in sorted(directory.glob("*.jsonl")))
