@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, KafkaError
-from pykafkad.handlers.pieces import are_few, pieces
+from pykafkad.handlers.pieces import FEW, pieces
 from pykafkad.messages import OffsetCommitRequest, OffsetCommitResponse
 from pykafkad.pure.authorization import GROUP, READ, TOPIC, Need
-from pykafkad.slices import finish
+from pykafkad.slices import begun
 
 if TYPE_CHECKING:
     from pykafkad.context import Context
@@ -33,65 +33,62 @@ needs = (
 
 
 def handle(broker: Broker, request: OffsetCommitRequest, context: Context) -> Any:
-    if not are_few(request.topics, "partitions"):
-        return in_slices(broker, request, context, encode=True)
-    if not all_exist(broker, request.topics, context.version):
-        return finish(in_slices(broker, request, context, encode=False))
-    if not request.topics:
+    topics = request.topics
+    if not few_that_exist(broker, topics, context.version):
+        return begun(in_slices(broker, request, context))
+    if not topics:
         return OffsetCommitResponse()
-    now_ms = broker.clock.now_ms()
+    now_ms = broker.pass_ms or broker.read_pass_ms()
     return broker.group_coordinator.ask(
         request.group_id,
         context,
         lambda groups, caller: groups.commit_offsets(request, caller, now_ms),
-        lambda error: OffsetCommitResponse(topics=refused(request.topics, error)),
+        lambda error: OffsetCommitResponse(topics=refused(topics, error)),
     )
 
 
-def all_exist(broker: Broker, topics: list[Any], version: int) -> bool:
-    """Whether all topics and partitions exist. Completes each topic, so that it has both its name and its id."""
+def few_that_exist(broker: Broker, topics: list[Any], version: int) -> bool:
+    """Whether there are few partitions, which all exist. Completes each topic: it then has both its name and its id."""
+    image, by_id, left = broker.image, version >= TOPIC_IDS_SINCE, FEW
     for topic in topics:
-        known = find(broker, topic, version)
-        if known is None or not topic.partitions:
+        items = topic.partitions
+        left -= len(items)
+        known = image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
+        if known is None or not items or left < 0:
             return False
         topic.name, topic.topic_id = known.name, known.id
         count = len(known.partitions)
-        for item in topic.partitions:
+        for item in items:
             if not 0 <= item.partition_index < count:
                 return False
     return True
 
 
-def find(broker: Broker, topic: Any, version: int) -> Any:
-    if version < TOPIC_IDS_SINCE:
-        return broker.image.topics.get(topic.name)
-    return broker.image.topics_by_id.get(topic.topic_id)
-
-
-def in_slices(broker: Broker, request: OffsetCommitRequest, context: Context, encode: bool) -> Work:
-    """The same for many partitions. Everything is prepared in slices and then done in one step, since a commit is in
-    the log as a whole or not at all. Partitions that do not exist are refused here; their answers come first, as in
-    Kafka."""
+def in_slices(broker: Broker, request: OffsetCommitRequest, context: Context) -> Work:
+    """The same for many partitions, or such as do not exist. Everything is prepared in slices and then done in one step,
+    since a commit is in the log as a whole or not at all. Partitions that do not exist are refused here; their answers
+    come first, as in Kafka."""
     from pykafkad.pure.groups.offset_requests import Commit
 
-    version = context.version
-    refusals = Answers(version)
+    by_id = context.version >= TOPIC_IDS_SINCE
+    refusals = Answers(by_id)
     longest = broker.group_coordinator.settings.offset_metadata_max_bytes
-    made = Commit(request, longest, broker.clock.now_ms(), encode)
+    made = Commit(request, longest, broker.clock.now_ms())
     for topic in request.topics:
-        known = find(broker, topic, version)
+        image = broker.image
+        known = image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
         name, topic_id = (topic.name, topic.topic_id) if known is None else (known.name, known.id)
         count = 0 if known is None else len(known.partitions)
-        code = UNKNOWN_TOPIC_ID if known is None and refusals.by_id else UNKNOWN_TOPIC_OR_PARTITION
-        begun = False
+        code = UNKNOWN_TOPIC_ID if known is None and by_id else UNKNOWN_TOPIC_OR_PARTITION
+        is_begun = False
         for items in pieces(topic.partitions):
             missing = [item for item in items if not 0 <= item.partition_index < count]
             if missing or known is None:
                 refusals.add(name, topic_id, [partition_refused(item, code) for item in missing])
             if len(missing) < len(items):
-                if not begun:
+                if not is_begun:
                     made.begin_topic(name, topic_id)
-                    begun = True
+                    is_begun = True
                 made.add([item for item in items if 0 <= item.partition_index < count] if missing else items)
             yield
     response = OffsetCommitResponse(topics=made.answers)
@@ -110,7 +107,7 @@ def in_slices(broker: Broker, request: OffsetCommitRequest, context: Context, en
     return broker.group_coordinator.ask(
         request.group_id,
         context,
-        lambda groups, caller: groups.commit_worked_out(request, caller, made, response),
+        lambda groups, caller: made.take_effect(groups, caller, response),
         refuse,
     )
 
@@ -118,8 +115,8 @@ def in_slices(broker: Broker, request: OffsetCommitRequest, context: Context, en
 class Answers:
     """One entry for each topic, in the order in which topics are first added."""
 
-    def __init__(self, version: int) -> None:
-        self.by_id = version >= TOPIC_IDS_SINCE
+    def __init__(self, by_id: bool) -> None:
+        self.by_id = by_id
         self.topics: dict[Any, Any] = {}
 
     def add(self, name: str, topic_id: bytes, rows: list[Any]) -> None:

@@ -21,7 +21,6 @@ from itertools import starmap
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
-from pykafkad.coordinator.runtime.callers import Asker
 from pykafkad.coordinator.runtime.timers import Timers
 from pykafkad.coordinator.runtime.writing import PartitionWriter
 from pykafkad.errors import KafkaError
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from pykafkad.cluster.replica import Replica
+    from pykafkad.coordinator.runtime.callers import Asker
     from pykafkad.coordinator.runtime.machine import Machine
     from pykafkad.coordinator.runtime.runtime import CoordinatorRuntime
     from pykafkad.promises import Promise
@@ -85,8 +85,8 @@ class Shard:
         if effects.on_committed is not None:
             self._when_committed(effects.on_committed)
         response = None
-        for caller, answer in effects.replies:
-            assert isinstance(caller, Asker)
+        replies: Any = effects.replies  # to Askers
+        for caller, answer in replies:
             if self.is_uncommitted:
                 caller.rests_on(self)
             if caller is asker:
@@ -141,7 +141,8 @@ class Shard:
                 offset += 1
         except Exception:
             # A bug. The machine is loaded again, so that its state is what the log says.
-            writer.give_back()
+            if producer_id < 0:
+                writer.give_back(len(records))
             self.must_reload = True
             raise
         return errors.NONE

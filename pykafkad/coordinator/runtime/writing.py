@@ -34,7 +34,8 @@ class PartitionWriter:
     __slots__ = (
         "_clock",
         "_kind",
-        "_last_taken",
+        "_limit",
+        "_now_ms",
         "_partition",
         "_pending",
         "_pending_bytes",
@@ -50,7 +51,8 @@ class PartitionWriter:
         self._clock = clock
         self._pending: list[Row] = []
         self._pending_bytes = BATCH_BYTES
-        self._last_taken = 0  # how many records of the pending batch are of the last operation
+        self._limit = 0  # the bytes that the pending batch may have
+        self._now_ms = 0  # the time of its records
 
     @property
     def next_offset(self) -> int:
@@ -66,42 +68,46 @@ class PartitionWriter:
 
     def take(self, encoded: Encoded, is_atomic: bool) -> int:
         """Add the records of an operation to the pending batch. Returns an error code."""
-        now_ms = self._clock.now_ms()
-        partition = self._partition
-        limit = partition.batch_bytes_max
+        if not self._pending and not self._begin():
+            return errors.NOT_COORDINATOR
+        limit, now_ms = self._limit, self._now_ms
         taken: list[Row] = []
         size = 0
         for key, value in encoded:
             more = RECORD_BYTES + len(key) + (0 if value is None else len(value))
             if not is_atomic and self._pending_bytes + size + more > limit:
-                self._join(taken, size)
+                self._pending += taken
                 self.append_pending()
+                if not self._begin():
+                    return errors.NOT_COORDINATOR
                 taken, size = [], 0
             size += more
-            if is_atomic and BATCH_BYTES + size > limit:
-                return errors.MESSAGE_TOO_LARGE
             taken.append((key, value, (), now_ms))
         if self._pending_bytes + size > limit:
+            if is_atomic and BATCH_BYTES + size > limit:
+                return errors.MESSAGE_TOO_LARGE
             self.append_pending()
-        if self.is_refused or self.is_lost or not partition.is_writable:
-            return errors.NOT_COORDINATOR
-        self._join(taken, size)
+            if not self._begin():
+                return errors.NOT_COORDINATOR
+        self._pending += taken
+        self._pending_bytes += size
         return errors.NONE
 
-    def _join(self, rows: list[Row], size: int) -> None:
-        self._pending += rows
-        self._pending_bytes += size
-        self._last_taken = len(rows)
+    def _begin(self) -> bool:
+        """One look at the clock, the configs and the log serves all records of a batch. Returns whether there can be
+        one. What is lost later in the pass is found at its end."""
+        self._limit = self._partition.batch_bytes_max
+        self._now_ms = self._clock.now_ms()
+        return self.is_writable
 
-    def give_back(self) -> None:
-        """Remove the pending records of the last operation."""
-        del self._pending[len(self._pending) - self._last_taken :]
+    def give_back(self, count: int) -> None:
+        """Remove the records of the last operation, of which there were so many, as far as they are pending."""
+        del self._pending[-count:]
 
     def append_pending(self) -> None:
         """Append the pending batch. After a failure the log directory is offline, or `is_refused` or `is_lost` is set."""
         batch, self._pending = self._pending, []
         self._pending_bytes = BATCH_BYTES
-        self._last_taken = 0
         if not batch or not self.is_writable:
             return
         name, nouns, log = self._partition.name, self._kind.nouns, self._kind.log

@@ -50,22 +50,30 @@ TOMBSTONES_AT_ONCE = 1_000  # of a topic that was deleted
 # -- commit
 
 
+def commit_offsets(groups: GroupTable, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Effects:
+    """A commit of few partitions."""
+    longest = groups.settings.offset_metadata_max_bytes
+    topics: list[Any] = []
+    records: list[Record] = []
+    for topic in request.topics:
+        name, topic_id = topic.name, topic.topic_id
+        answers = committed(request, name, topic_id, topic.partitions, longest, now_ms, records)
+        topics.append(CommittedTopic(name=name, topic_id=topic_id, partitions=answers))
+    return commit(groups, request, caller, now_ms, records, OffsetCommitResponse(topics=topics))
+
+
 class Commit:
-    """An OffsetCommit in preparation: its answer and its records, which take effect by `commit`. If it is prepared in
-    slices, the records are encoded as well.
-    """
+    """A commit of many partitions, which is prepared in slices: its answers and its encoded records."""
 
-    __slots__ = ("answers", "encoded", "expire_ms", "group_id", "longest", "now_ms", "records")
+    __slots__ = ("answers", "encoded", "longest", "now_ms", "records", "request")
 
-    def __init__(self, request: OffsetCommitRequest, longest: int, now_ms: int, encode: bool = False) -> None:
-        retention_ms = request.retention_time_ms
-        self.group_id = request.group_id
+    def __init__(self, request: OffsetCommitRequest, longest: int, now_ms: int) -> None:
+        self.request = request
         self.longest = longest  # metadata, in characters
         self.now_ms = now_ms
-        self.expire_ms = -1 if retention_ms == DEFAULT_RETENTION else as_int64(now_ms + retention_ms)
         self.answers: list[Any] = []  # one for each topic of the request
         self.records: list[Record] = []
-        self.encoded: list[tuple[bytes, bytes | None]] | None = [] if encode else None
+        self.encoded: list[tuple[bytes, bytes | None]] | None = []
 
     def begin_topic(self, name: str, topic_id: bytes) -> None:
         self.answers.append(CommittedTopic(name=name, topic_id=topic_id, partitions=[]))
@@ -73,30 +81,14 @@ class Commit:
     def add(self, items: Iterable[Any]) -> None:
         """Add partitions of the topic that was begun last."""
         topic = self.answers[-1]
-        name, topic_id, answers = topic.name, topic.topic_id, topic.partitions
-        first = len(self.records)
-        for item in items:
-            index = item.partition_index
-            metadata = item.committed_metadata or ""
-            if metadata and is_longer(metadata, self.longest):
-                answers.append(
-                    CommittedPartition(partition_index=index, error_code=OFFSET_METADATA_TOO_LARGE)
-                )
-                continue
-            answers.append(CommittedPartition(partition_index=index))
-            value = OffsetCommitValue(
-                offset=item.committed_offset,
-                leader_epoch=item.committed_leader_epoch,
-                metadata=metadata,
-                commit_timestamp=self.now_ms,
-                expire_timestamp=self.expire_ms,
-                topic_id=topic_id,
-            )
-            key = OffsetCommitKey(group=self.group_id, topic=name, partition=index)
-            self.records.append((key, value))
+        records: list[Record] = []
+        topic.partitions += committed(
+            self.request, topic.name, topic.topic_id, items, self.longest, self.now_ms, records
+        )
+        self.records += records
         if self.encoded is not None:
             try:
-                self.encoded += starmap(encode_record, self.records[first:])
+                self.encoded += starmap(encode_record, records)
             except WireError:
                 self.encoded = None  # that a record cannot be written is noticed when it is to be written
 
@@ -106,30 +98,63 @@ class Commit:
             for row in topic.partitions:
                 row.error_code = code
 
+    def take_effect(self, groups: GroupTable, caller: Caller, response: Any) -> Effects:
+        effects = commit(groups, self.request, caller, self.now_ms, self.records, response)
+        effects.encoded = self.encoded
+        return effects
 
-def commit_of(groups: GroupTable, request: OffsetCommitRequest, now_ms: int) -> Commit:
-    made = Commit(request, groups.settings.offset_metadata_max_bytes, now_ms)
-    for topic in request.topics:
-        made.begin_topic(topic.name, topic.topic_id)
-        made.add(topic.partitions)
-    return made
+
+def committed(
+    request: OffsetCommitRequest,
+    name: str,
+    topic_id: bytes,
+    items: Iterable[Any],
+    longest: int,
+    now_ms: int,
+    records: list[Record],
+) -> list[Any]:
+    """The answers for partitions of a topic, whose records are added to `records`."""
+    group_id, retention_ms = request.group_id, request.retention_time_ms
+    expire_ms = -1 if retention_ms == DEFAULT_RETENTION else as_int64(now_ms + retention_ms)
+    answers: list[Any] = []
+    for item in items:
+        index = item.partition_index
+        metadata = item.committed_metadata or ""
+        if metadata and is_longer(metadata, longest):
+            answers.append(CommittedPartition(partition_index=index, error_code=OFFSET_METADATA_TOO_LARGE))
+            continue
+        answers.append(CommittedPartition(partition_index=index))
+        value = OffsetCommitValue(
+            offset=item.committed_offset,
+            leader_epoch=item.committed_leader_epoch,
+            metadata=metadata,
+            commit_timestamp=now_ms,
+            expire_timestamp=expire_ms,
+            topic_id=topic_id,
+        )
+        records.append((OffsetCommitKey(group=group_id, topic=name, partition=index), value))
+    return answers
 
 
 def commit(
-    groups: GroupTable, request: OffsetCommitRequest, caller: Caller, made: Commit, response: Any = None
+    groups: GroupTable,
+    request: OffsetCommitRequest,
+    caller: Caller,
+    now_ms: int,
+    records: list[Record],
+    response: Any,
 ) -> Effects:
-    group_id, now_ms = made.group_id, made.now_ms
+    group_id = request.group_id
     is_new = group_id not in groups.by_id
     group, check = group_of_commit(groups, request, caller.version, now_ms)
     if check is not None:
-        for key, value in made.records:
+        for key, value in records:
             check(key.topic, value.topic_id, key.partition)
     effects = group.on_offset_commit(request.member_id, now_ms) or Effects()
     if is_new:
         effects.on_refused = lambda code: forget_group(groups, group_id, code)
-    effects.records += made.records
-    effects.encoded = made.encoded
-    effects.replies.append((caller, response or OffsetCommitResponse(topics=made.answers)))
+    effects.records += records
+    effects.replies.append((caller, response))
     return effects
 
 

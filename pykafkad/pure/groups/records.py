@@ -17,6 +17,7 @@ from pykafkad.pure.effects import UnknownRecord
 Bytes = bytes | memoryview
 
 LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
+OFFSET_COMMITS = frozenset((LEGACY_OFFSET_COMMIT, OFFSET_COMMIT))
 
 # type -> (name of the messages without Key and Value, version in which values are written by Kafka 4.3.1)
 TYPES: dict[int, tuple[str, int]] = {

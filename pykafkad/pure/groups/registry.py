@@ -13,6 +13,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.effects import Caller, Effects, TimerKey
 from pykafkad.pure.groups import group_requests, offset_requests
+from pykafkad.pure.groups.records import GROUP_METADATA, OFFSET_COMMITS
 from pykafkad.pure.groups.table import GroupTable
 
 if TYPE_CHECKING:
@@ -29,11 +30,9 @@ if TYPE_CHECKING:
         SyncGroupRequest,
     )
     from pykafkad.pure.groups.classic import ClassicGroup
-    from pykafkad.pure.groups.offset_requests import Commit
     from pykafkad.pure.groups.table import Group
 
 CLASSIC, CONSUMER = "classic", "consumer"
-LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
 
 
 class Groups(GroupTable):
@@ -98,13 +97,7 @@ class Groups(GroupTable):
     # -- offsets
 
     def commit_offsets(self, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Effects:
-        return self.commit_worked_out(request, caller, offset_requests.commit_of(self, request, now_ms))
-
-    def commit_worked_out(
-        self, request: OffsetCommitRequest, caller: Caller, made: Commit, response: Any = None
-    ) -> Effects:
-        """Commit what was prepared before (offset_requests.Commit), with its answer."""
-        return offset_requests.commit(self, request, caller, made, response)
+        return offset_requests.commit_offsets(self, request, caller, now_ms)
 
     def fetch_offsets(self, request: OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool) -> Any:
         """The answer for one group: from a request's OffsetFetchRequestGroup to an OffsetFetchResponseGroup."""
@@ -142,7 +135,7 @@ class Groups(GroupTable):
         """Replay a record, which was just written or is being loaded: its offset in the log, and the transaction it is
         part of."""
         record_type = key.api_key
-        if record_type in (OFFSET_COMMIT, LEGACY_OFFSET_COMMIT):
+        if record_type in OFFSET_COMMITS:
             if value is not None and key.group not in self.by_id:
                 self.new_classic(key.group, value.commit_timestamp)  # as in Kafka: without members
             self.offsets.replay(key, value, offset, producer_id)
