@@ -159,11 +159,11 @@ cdef class RequestReader:
         where reading it would hold the loop for long, and a thread is to do it with `read_large`: `is_large`. A null client
         id is read as "", as Kafka does.
         """
-        return self.read_within(A_TURN, connection, buffer, start, end)
+        return self.read_within(READ_IN_A_TURN, connection, buffer, start, end)
 
     def read_large(self, connection, buffer, Py_ssize_t start, Py_ssize_t end):
         """The same for another thread: the loop goes on beside it."""
-        return self.read_within(A_MESSAGE, connection, buffer, start, end)
+        return self.read_within(READ_APART, connection, buffer, start, end)
 
     cdef tuple read_within(self, Budget budget, connection, buffer, Py_ssize_t start, Py_ssize_t end):
         cdef Source source

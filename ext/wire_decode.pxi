@@ -313,7 +313,7 @@ cdef PyObject* decode_array(Op* op, Source* source) except NULL:
     try:
         for index in range(count):
             PyList_SET_ITEM(made, index, decode_value(op.element, source))
-            if source.budget.breathes:
+            if source.budget.breath:
                 breathe(&source.budget)
     except BaseException:
         Py_DECREF(made)

@@ -282,7 +282,7 @@ cdef int encode_array(Op* op, PyObject* value, Sink* sink) except -1:
     if sink.budget.has_end:
         check_bytes(sink)
     for index in range(size):
-        if sink.budget.breathes:
+        if sink.budget.breath:
             encode_element_apart(op, <object>value, index, sink)
         else:
             encode_value(op.element, PyList_GET_ITEM(value, index) if is_list else PyTuple_GET_ITEM(value, index), sink)
@@ -301,13 +301,13 @@ cdef int encode_element_apart(Op* op, object elements, Py_ssize_t index, Sink* s
 
 
 cdef inline int check_bytes(Sink* sink) except -1:
-    if sink.out.length > <size_t>(ANSWER_BYTES if sink.budget.breathes else TURN_BYTES):
+    if sink.out.length > <size_t>(ANSWER_BYTES if sink.budget.breath else TURN_BYTES):
         too_many_bytes(sink)
     return 0
 
 
 cdef int too_many_bytes(Sink* sink) except -1:
-    if sink.budget.breathes:
+    if sink.budget.breath:
         raise WireError(f"an answer of more than {ANSWER_BYTES} bytes")
     raise LargeMessage
 

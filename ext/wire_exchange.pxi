@@ -98,7 +98,7 @@ cdef class Exchange:
         """The bytes that the answer takes in memory, as far as that is known without holding the loop for long."""
         try:
             if self.parts is None:
-                self.parts = self.written(A_TURN)
+                self.parts = self.written(WRITTEN_IN_A_TURN)
         except LargeMessage:
             return TURN_BYTES
         return weight_of(self.parts)
@@ -113,13 +113,13 @@ cdef class Exchange:
         if parts is not None:
             return parts
         try:
-            return self.written(A_TURN)
+            return self.written(WRITTEN_IN_A_TURN)
         except LargeMessage:
             return self.route.write_large(self)
 
     def encode_large(self):
         """The same for another thread: the loop goes on beside it."""
-        return self.written(A_MESSAGE)
+        return self.written(WRITTEN_APART)
 
     cdef object written(self, Budget budget):
         if self.throttle_ms and hasattr(self.given, "throttle_time_ms"):

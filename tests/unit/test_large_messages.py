@@ -18,7 +18,7 @@ from pykafkad.large import ELEMENTS_A_PIECE, free
 from pykafkad.slices import finish
 from tests.unit.data_kit import Connection, Desk, Ticket, batch, produce
 
-MANY = 20_000  # more elements than are read in one turn
+MANY = 50_000  # more elements than are written in one turn, or read
 
 
 VERSION = 7
