@@ -423,7 +423,7 @@ HONOURED: frozenset[str] = frozenset({
     "num.replica.alter.log.dirs.threads",
     "process.roles", "producer.id.expiration.check.interval.ms",
     "producer.id.expiration.ms", "replica.high.watermark.checkpoint.interval.ms",
-    "replica.lag.time.max.ms",
+    "replica.lag.time.max.ms", "request.timeout.ms",
     "group.consumer.assignment.interval.ms", "group.consumer.assignors",
     "group.consumer.heartbeat.interval.ms", "group.consumer.max.assignment.interval.ms",
     "group.consumer.max.heartbeat.interval.ms", "group.consumer.max.session.timeout.ms",
