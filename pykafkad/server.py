@@ -21,10 +21,11 @@ from pykafkad.clock import Clock
 from pykafkad.cluster import handover
 from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_log import MetadataLog
-from pykafkad.cluster.publishing import GROUPS, LISTENERS, TELEMETRY
+from pykafkad.cluster.publishing import GROUPS, LISTENERS, TELEMETRY, TRANSACTIONS
 from pykafkad.config_listeners import host_port
 from pykafkad.control.server import ControlSocket
 from pykafkad.coordinator.groups import GroupCoordinator
+from pykafkad.coordinator.transactions import TransactionCoordinator
 from pykafkad.dispatcher import Dispatcher
 from pykafkad.errors import StartupError
 from pykafkad.holds import on_hold
@@ -125,6 +126,7 @@ class Broker(ServingBroker):
         self.dispatcher.follow_levels()
         self.control.open(self.storage.online[0].path)
         self.group_coordinator.start()
+        self.transaction_coordinator.start()
 
     def _begin_jobs(self) -> None:
         periodic = self.begin_jobs(self.cleaner_workers.submit)
@@ -194,9 +196,18 @@ class Broker(ServingBroker):
         self.group_coordinator = GroupCoordinator(
             self.config, self.coordinator_loop, self.replicas, self.image
         )
+        self.transaction_coordinator = TransactionCoordinator(
+            self.config,
+            self.coordinator_loop,
+            self.replicas,
+            self.image,
+            self.controller.take_producer_id,
+            lambda: self.markers,
+        )
         publishers = self.controller.publishers
         publishers.add(LISTENERS, self._publish_to_listeners)
         publishers.add(GROUPS, self.group_coordinator.publish)
+        publishers.add(TRANSACTIONS, self.transaction_coordinator.publish)
         publishers.add(TELEMETRY, self._publish_to_telemetry)
         self.controller.load_logs()
 
@@ -267,6 +278,7 @@ class Broker(ServingBroker):
         if not self._is_loaded:
             return  # the start looks at what is left
         self.group_coordinator.drop_offline()
+        self.transaction_coordinator.drop_offline()
         if self._holds_metadata(directory):
             self.controller.abandon_log()
             if self.storage.online:
@@ -291,6 +303,7 @@ class Broker(ServingBroker):
         self.dispatcher.unfollow_levels()
         self.waiting.expire_all()
         self.group_coordinator.stop()
+        self.transaction_coordinator.stop()
         self.reactor.drain(DRAIN_MS)
         self.listeners.close()
         self.storage.moves.stop()

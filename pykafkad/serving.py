@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.replica import Replica
     from pykafkad.config import BrokerConfig
     from pykafkad.coordinator.groups import GroupCoordinator
+    from pykafkad.coordinator.transactions import TransactionCoordinator
     from pykafkad.dispatcher import Dispatcher
     from pykafkad.pure.authorization import Authorizer
     from pykafkad.pure.telemetry import Telemetry
@@ -61,6 +62,7 @@ class ServingBroker:
     image: Image
     controller: RunningController
     group_coordinator: GroupCoordinator
+    transaction_coordinator: TransactionCoordinator
     look_up: Callable[..., None]
 
     def __init__(
@@ -91,7 +93,8 @@ class ServingBroker:
     def begin_jobs(self, submit_cleaning: Submit) -> Periodic:
         """What is done again and again as time passes."""
         periodic = Periodic(self._call_later, self.clock)
-        for interval_ms, job in (*self.storage.jobs, *self.group_coordinator.jobs, *self.controller.jobs):
+        coordinators = (*self.group_coordinator.jobs, *self.transaction_coordinator.jobs)
+        for interval_ms, job in (*self.storage.jobs, *coordinators, *self.controller.jobs):
             periodic.every(interval_ms, job)
         for interval_ms, job in self.storage.later_jobs:
             periodic.every(interval_ms, job, first_ms=self.config["log.initial.task.delay.ms"])

@@ -271,7 +271,6 @@ SHARE_GROUPS = LATER["share groups"]
 STREAMS_GROUPS = "no groups of the streams protocol: Kafka Streams uses classic groups"
 APIS_LATER = {
     17: SECURITY,  # SaslHandshake
-    **dict.fromkeys((24, 25, 26), TRANSACTIONS),  # AddPartitionsToTxn, AddOffsetsToTxn, EndTxn
     28: TRANSACTIONS,  # TxnOffsetCommit
     **dict.fromkeys((29, 30, 31), SECURITY),  # ACLs
     36: SECURITY,  # SaslAuthenticate
@@ -291,7 +290,7 @@ def apis_served(ours: list[Any], theirs: list[Any]) -> tuple[list[Any], list[Any
 
 
 def features_served(ours: list[Any], theirs: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Levels of features that are not served (transactions, share and streams groups) are stored, and not advertised."""
+    """Levels of features that are not served (share and streams groups) are stored, and not advertised."""
     return ours, [row for row in theirs if row.name not in NOT_SERVED]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 METADATA_VERSION = "metadata.version"
 KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
+TRANSACTION_VERSION = "transaction.version"
 
 # name -> lowest and highest level; the order of Apache Kafka's own ApiVersions answer
 SUPPORTED: dict[str, tuple[int, int]] = {
@@ -18,14 +19,13 @@ SUPPORTED: dict[str, tuple[int, int]] = {
     METADATA_VERSION: (7, 30),
     "share.version": (0, 1),
     "streams.version": (0, 1),
-    "transaction.version": (0, 2),
+    TRANSACTION_VERSION: (0, 2),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
 }
 
 # What is not served, and so is not advertised: the levels are only kept, for an Apache Kafka that takes the directory
-# over. Java's producers ask for transaction.version (below 2, or absent: each partition of a transaction is added by a
-# request of its own), and nobody can begin a transaction here; the other two are no client's business.
-NOT_SERVED = frozenset(("share.version", "streams.version", "transaction.version"))
+# over. They are no client's business.
+NOT_SERVED = frozenset(("share.version", "streams.version"))
 
 # What formatting a directory with 4.3.1 gives, in the order of its records.
 FORMATTED: dict[str, int] = {
@@ -34,7 +34,7 @@ FORMATTED: dict[str, int] = {
     "group.version": 1,
     "share.version": 1,
     "streams.version": 1,
-    "transaction.version": 2,
+    TRANSACTION_VERSION: 2,
 }
 
 # metadata.version levels at which records grew

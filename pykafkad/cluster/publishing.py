@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     Publish = Callable[[Delta], Any]  # what it gives may be work, to be done in slices
 
-CONFIGS, LISTENERS, LOGS, GROUPS, TELEMETRY = ORDER = ("configs", "listeners", "logs", "groups", "telemetry")
+ORDER = ("configs", "listeners", "logs", "groups", "transactions", "telemetry")
+CONFIGS, LISTENERS, LOGS, GROUPS, TRANSACTIONS, TELEMETRY = ORDER
 
 log = logger("metadata")
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafkad.config import BrokerConfig
     from pykafkad.context import ConnectionState, Context
     from pykafkad.coordinator.groups import GroupCoordinator
+    from pykafkad.coordinator.transactions import TransactionCoordinator
     from pykafkad.promises import Promises
     from pykafkad.pure.fetch_session import FetchSessions
     from pykafkad.pure.telemetry import Telemetry
@@ -39,6 +40,7 @@ class Broker(Protocol):
     node_id: int
     image: Image
     group_coordinator: GroupCoordinator
+    transaction_coordinator: TransactionCoordinator
     storage: LogManager
     replicas: Replicas
     fetch_sessions: FetchSessions

@@ -1,10 +1,11 @@
-"""FindCoordinator (key 10), versions 0 to 6: which broker coordinates a group (KIP-699 for many keys at once).
+"""FindCoordinator (key 10), versions 0 to 6: which broker coordinates a group or a transactional id (KIP-699 for many
+keys at once).
 
 A single node coordinates everything once the coordinator's internal topic exists. The first request creates the topic,
-and is answered when the partition of its group can be used (Kafka answers COORDINATOR_NOT_AVAILABLE until then, and
+and is answered when the partition of its key can be used (Kafka answers COORDINATOR_NOT_AVAILABLE until then, and
 clients ask again after 100 ms). Nobody is sent to a partition whose log is still to be made, since clients that are
-refused there sleep for up to 3 s. Missing: coordinators of transactions and of share groups. Requests for them are
-refused with a text that says so.
+refused there sleep for up to 3 s. Missing: coordinators of share groups. Requests for them are refused with a text that
+says so.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ Coordinator = FindCoordinatorResponse.Coordinator
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 MANY_KEYS_SINCE = 4
+TOPICS = {GROUP_KEY: topic_names.CONSUMER_OFFSETS, TRANSACTION_KEY: topic_names.TRANSACTION_STATE}
 REFUSED = {
-    TRANSACTION_KEY: "This broker does not serve transactions: there is no coordinator for transactional ids.",
     SHARE_KEY: "This broker does not serve share groups: there is no coordinator for share partitions.",
 }
 
@@ -55,12 +56,12 @@ needs = (
 
 
 def handle(broker: Broker, request: FindCoordinatorRequest, context: Context) -> Any:
-    if request.key_type != GROUP_KEY:
+    topic = TOPICS.get(request.key_type)
+    if topic is None:
         text = REFUSED.get(request.key_type, errors.MESSAGES[errors.INVALID_REQUEST])
         if request.key_type in REFUSED:
             unserved.say(broker.quiet, context, f"asked for a coordinator. {text}")
         return respond(request, context, errors.INVALID_REQUEST, text)
-    topic = topic_names.CONSUMER_OFFSETS
     if topic in broker.image.topics and not broker.controller.is_auto_creating(topic):
         return found(broker, request, context)
     promise = context.defer()
@@ -76,20 +77,26 @@ def handle(broker: Broker, request: FindCoordinatorRequest, context: Context) ->
             promise.answer(response)
 
     keys = request.coordinator_keys if context.version >= MANY_KEYS_SINCE else [request.key]
-    broker.controller.auto_create(topic, created, needed(broker, keys))
+    broker.controller.auto_create(topic, created, needed(broker, request.key_type, keys))
     return promise
 
 
-def needed(broker: Broker, keys: list[str]) -> Callable[[], int] | None:
+def partition_of(broker: Broker, key_type: int, key: str) -> int:
+    if key_type == TRANSACTION_KEY:
+        return broker.transaction_coordinator.partition_of(key)
+    return broker.group_coordinator.partition_of(key)
+
+
+def needed(broker: Broker, key_type: int, keys: list[str]) -> Callable[[], int] | None:
     """The partition that this request cannot do without; of several keys' partitions all are waited for."""
-    return (lambda: broker.group_coordinator.partition_of(keys[0])) if len(keys) == 1 else None
+    return (lambda: partition_of(broker, key_type, keys[0])) if len(keys) == 1 else None
 
 
 def found(broker: Broker, request: FindCoordinatorRequest, context: Context) -> Any:
-    leaderless = partitions_without_leader(broker)
+    leaderless = partitions_without_leader(broker, TOPICS[request.key_type])
 
     def is_led(key: str) -> bool:
-        return not leaderless or broker.group_coordinator.partition_of(key) not in leaderless
+        return not leaderless or partition_of(broker, request.key_type, key) not in leaderless
 
     for info, endpoint in reachable_brokers(broker, context):
         if info.id == broker.node_id:
@@ -100,9 +107,9 @@ def found(broker: Broker, request: FindCoordinatorRequest, context: Context) -> 
     return not_available(request, context)
 
 
-def partitions_without_leader(broker: Broker) -> frozenset[int]:
-    """Groups whose partition of __consumer_offsets has no leader (its log directory is offline) have no coordinator."""
-    topic = broker.image.topics.get(topic_names.CONSUMER_OFFSETS)
+def partitions_without_leader(broker: Broker, name: str) -> frozenset[int]:
+    """Keys whose partition of the topic has no leader (its log directory is offline) have no coordinator."""
+    topic = broker.image.topics.get(name)
     if topic is None:  # deleted while this request waited for it
         return frozenset()
     return frozenset(index for index, each in enumerate(topic.partitions) if each.leader == NO_LEADER)

@@ -110,6 +110,8 @@ class RestartedDesk(GroupDesk):
             self.config, self.coordinator_loop, self.replicas, self.image
         )
         self.group_coordinator.start()
+        self.transaction_coordinator = self.new_transaction_coordinator()
+        self.transaction_coordinator.start()
         self.connection = Connection()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ from pykafkad import messages
 from pykafkad.clock import ManualClock
 from pykafkad.config import BrokerConfig, TopicConfig
 from pykafkad.coordinator.groups import GroupCoordinator
+from pykafkad.coordinator.transactions import TransactionCoordinator
 from pykafkad.dispatcher import Dispatcher
+from pykafkad.errors import KafkaError
 from pykafkad.hot import records, wire
 from pykafkad.pure.fetch_session import FetchSessions
 from pykafkad.serving import ServingBroker
@@ -37,6 +40,7 @@ class Image:
         self.offset = 0
         self.brokers: dict[int, Any] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
+        self.features = {"transaction.version": 2}
 
 
 class Timer:
@@ -86,13 +90,28 @@ class Desk(ServingBroker):
         self.open_storage()
         self.storage.open_all({}, lambda topic: TopicConfig(self.config))
         numbers = count(1)
+        self.producer_ids = count(1000)
         self.fetch_sessions = FetchSessions(10, lambda: next(numbers))
         self.image = Image()  # type: ignore[assignment]
         self.group_coordinator = GroupCoordinator(
             self.config, self.coordinator_loop, self.replicas, self.image
         )
+        self.transaction_coordinator = self.new_transaction_coordinator()
         self.connection = Connection()
         self.correlation_id = 0
+
+    def new_transaction_coordinator(self) -> TransactionCoordinator:
+        return TransactionCoordinator(
+            self.config,
+            self.coordinator_loop,
+            self.replicas,
+            self.image,
+            self.take_producer_id,
+            lambda: self.markers,
+        )
+
+    def take_producer_id(self, done: Callable[[int | KafkaError], None]) -> None:
+        done(next(self.producer_ids))
 
     def open_storage(self) -> None:
         self.storage = LogManager(self.config, self.clock, replicas=self.replicas)

@@ -155,8 +155,8 @@ def codes(answer: Any) -> Iterator[int]:
             yield from codes(element)
     elif hasattr(answer, "unknown_tags"):
         for field in fields(type(answer)):
-            if field.attribute == "error_code":
-                yield answer.error_code
+            if field.attribute in ("error_code", "partition_error_code"):
+                yield getattr(answer, field.attribute)
             elif field.struct:
                 yield from codes(getattr(answer, field.attribute))
 

@@ -75,9 +75,10 @@ def read_keys() -> set[str]:
         for key in config_entities.TOPIC_HONOURED
         for broker_key, _ in config_entities.TOPIC_SYNONYMS.get(key, ())
     }
-    prefix, configs = internal_topics.INTERNAL[topic_names.CONSUMER_OFFSETS]  # the others are never created
-    names = ["num.partitions", "replication.factor", *(value.strip("{}") for value in configs.values())]
-    found |= {f"{prefix}.{name}" for name in names}
+    for topic in (topic_names.CONSUMER_OFFSETS, topic_names.TRANSACTION_STATE):  # the third is never created
+        prefix, configs = internal_topics.INTERNAL[topic]
+        names = ["num.partitions", "replication.factor", *(value.strip("{}") for value in configs.values())]
+        found |= {f"{prefix}.{name}" for name in names}
     return found & BROKER_KEYS.keys()
 
 

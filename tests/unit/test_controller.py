@@ -379,7 +379,7 @@ def test_a_default_replication_factor_of_none_is_refused_with_each_topic(tmp_pat
 
 def test_a_coordinator_is_found_although_its_topic_was_deleted_meanwhile() -> None:
     broker: Any = SimpleNamespace(image=SimpleNamespace(topics={}))
-    assert find_coordinator.partitions_without_leader(broker) == frozenset()
+    assert find_coordinator.partitions_without_leader(broker, "__consumer_offsets") == frozenset()
 
 
 def test_a_log_that_is_in_none_of_the_directories_is_named_and_made_anew(

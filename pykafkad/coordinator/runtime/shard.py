@@ -65,8 +65,10 @@ class Shard:
         self._loop = runtime.loop
         self._log = runtime.kind.log
         self._is_closed = False
-        # High watermarks, and what to do when they are reached.
-        self._on_committed: deque[tuple[int, Callable[[int], Effects]]] = deque()
+        # High watermarks, what to do when they are reached, and whom to tell that they never will be.
+        self._on_committed: deque[tuple[int, Callable[[int], Effects | None], Callable[[], None] | None]] = (
+            deque()
+        )
         self._jobs: dict[str, Job] = {}  # to be started when the shard becomes active
         self._working: set[str] = set()  # names of what is being done in slices
 
@@ -201,8 +203,18 @@ class Shard:
         if self._on_committed and self._on_committed[0][0] <= self.partition.high_watermark:
             self._loop.call_soon(self._commit_came)
 
-    def _when_committed(self, then: Callable[[int], Effects]) -> None:
-        self._on_committed.append((self.writer.next_offset, then))
+    def after_commit(self, kept: Callable[[], None], lost: Callable[[], None]) -> None:
+        """Calls one of the two, once: `kept` when everything that was replayed until now is committed, at once if it is
+        already, or `lost` if this broker cannot know that any more."""
+        if self.is_uncommitted:
+            self._when_committed(lambda now_ms: kept(), lost)
+        else:
+            kept()
+
+    def _when_committed(
+        self, then: Callable[[int], Effects | None], lost: Callable[[], None] | None = None
+    ) -> None:
+        self._on_committed.append((self.writer.next_offset, then, lost))
         if not self.is_uncommitted:
             self._loop.call_soon(self._commit_came)
 
@@ -214,9 +226,11 @@ class Shard:
         """Do what was to be done after the commit of records that are committed now."""
         waiting = self._on_committed
         while waiting and self.is_active and waiting[0][0] <= self.partition.high_watermark:
-            _, then = waiting.popleft()
+            _, then, _ = waiting.popleft()
             try:
-                self.do(then(self._loop.clock.now_ms()))
+                effects = then(self._loop.clock.now_ms())
+                if effects is not None:
+                    self.do(effects)
             except Exception as error:
                 nouns = self.runtime.kind.nouns
                 self._log.exception(f"{self.partition.name}: what follows a commit of {nouns} failed", error)
@@ -305,10 +319,13 @@ class Shard:
         """This broker is no longer the coordinator: refuse the requests that wait, and write nothing any more."""
         self.timers.cancel_all()
         self.writer.forget_pending()
-        self._on_committed.clear()
+        waiting, self._on_committed = self._on_committed, deque()
         self._is_closed = True
         was_active, self.is_active = self.is_active, False
         self.is_uncommitted = False
         if was_active:
             for caller, answer in self.machine.on_unloaded().replies:
                 caller.context.answer(answer)
+        for _, _, lost in waiting:
+            if lost is not None:
+                lost()

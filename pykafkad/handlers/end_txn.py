@@ -1,0 +1,46 @@
+"""EndTxn (key 26), versions 0 to 5: commits or aborts a transaction (KIP-98).
+
+Since version 5 the producer goes on with the id and epoch of the answer (KIP-890). The rules are in pure/transactions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafkad.errors import INVALID_REQUEST, KafkaError
+from pykafkad.handlers.add_partitions_to_txn import told
+from pykafkad.messages import EndTxnResponse
+from pykafkad.pure.authorization import TRANSACTIONAL_ID, WRITE, Need
+
+if TYPE_CHECKING:
+    from pykafkad.context import Context
+    from pykafkad.coordinator.runtime.callers import Asker
+    from pykafkad.coordinator.transaction_machine import TransactionMachine
+    from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import EndTxnRequest
+    from pykafkad.pure.effects import Effects
+
+
+NONE = -1
+EPOCHS_SINCE = 5
+WITHOUT_EPOCHS, WITH_EPOCHS = 0, 2  # transaction versions of clients
+
+
+needs = (Need(WRITE, TRANSACTIONAL_ID, "transactional_id"),)
+
+
+def handle(broker: Broker, request: EndTxnRequest, context: Context) -> Any:
+    def refuse(error: KafkaError) -> Any:
+        code = told(error.code, context.version)
+        return EndTxnResponse(error_code=code, producer_id=NONE, producer_epoch=NONE)
+
+    if not request.transactional_id:
+        return refuse(KafkaError(INVALID_REQUEST))
+    producer = request.producer_id, request.producer_epoch
+    version = WITH_EPOCHS if context.version >= EPOCHS_SINCE else WITHOUT_EPOCHS
+
+    def end(machine: TransactionMachine, asker: Asker, new_id: int) -> Effects:
+        key, committed = request.transactional_id, request.committed
+        return machine.end(key, producer, committed, version, asker, broker.clock.now_ms(), new_id)
+
+    return broker.transaction_coordinator.ask_with_id(request.transactional_id, context, end, refuse)
