@@ -165,7 +165,7 @@ def test_an_end_is_decided_marked_and_complete_in_this_order(room: Room, committ
     room.end_pass()
     ((_, prepared, partitions),) = room.marks
     assert room.states()[-1] == prepared.state_name == ("PrepareCommit" if committed else "PrepareAbort")
-    assert (partitions, prepared.producer_id, prepared.epoch) == ({A, C}, producer[0], 1)
+    assert (partitions, prepared.producer_id, prepared.epoch) == (frozenset((A, C)), producer[0], 1)
     room.mark_all()
     assert asked.answer is None
     room.end_pass()
@@ -285,7 +285,7 @@ def test_what_is_not_marked_is_asked_for_again_and_nothing_else(room: Room) -> N
     assert room.states()[-1] == "PrepareCommit"
     assert not room.marks
     room.advance(RETRY_MS)
-    assert room.marks == [(name, prepared, {B, C})]
+    assert room.marks == [(name, prepared, frozenset((B, C)))]
     room.marks.clear()
     room.marked(name, prepared, {B: errors.UNKNOWN_TOPIC_OR_PARTITION, C: errors.INVALID_PRODUCER_EPOCH})
     room.end_pass()
@@ -321,7 +321,7 @@ def test_what_was_decided_is_done_by_the_next_coordinator(room: Room, committed:
     assert not room.marks
     room.advance(0)
     ((name, prepared, partitions),) = room.marks
-    assert (name, partitions, prepared.epoch) == ("t", {A, B}, old.epoch)
+    assert (name, partitions, prepared.epoch) == ("t", frozenset((A, B)), old.epoch)
     room.marked("t", old, {A: 0, B: 0})  # of the coordinator before
     assert room.transaction().is_prepared
     room.settle()
