@@ -15,11 +15,12 @@ END_S = 20.0
 
 
 class Part(NamedTuple):
-    """One client's place. Those who take it one after the other have the same name: a transactional id, or a group."""
+    """One client's place: its program, a module, and what it is told besides `process`, `path` and `seed`. Those who take
+    it one after the other are told the same: a transactional id, or a group."""
 
-    role: str
-    name: str
-    keys: list[str]
+    label: str
+    module: str
+    given: dict[str, str]
 
 
 class Place:
@@ -31,8 +32,8 @@ class Place:
 
 
 class Crowd:
-    def __init__(self, parts: list[Part], bootstrap: str, directory: Path, seed: int) -> None:
-        self._bootstrap, self._directory, self._seed = bootstrap, directory, seed
+    def __init__(self, parts: list[Part], directory: Path, seed: int) -> None:
+        self._directory, self._seed = directory, seed
         self._places = [Place(number, part) for number, part in enumerate(parts)]
         self.gave_up = 0
         self.crashed = 0
@@ -53,7 +54,7 @@ class Crowd:
             code = place.process.poll()
             if code is not None:
                 if code not in (GAVE_UP, -9):
-                    raise AssertionError(f"{place.part.role} ended with {code}:\n{self.said()}")
+                    raise AssertionError(f"{place.part.label} ended with {code}:\n{self.said()}")
                 self.gave_up += code == GAVE_UP
                 self._close(place.process)
                 self._start(place)
@@ -78,20 +79,17 @@ class Crowd:
 
     def _start(self, place: Place) -> None:
         place.lives += 1
-        process = f"{place.part.role}-{place.number}-{place.lives}"
-        given = {
-            "role": place.part.role,
+        process = f"{place.part.label}-{place.number}-{place.lives}"
+        own = {
             "process": process,
             "path": str(self._directory / f"{process}.jsonl"),
-            "bootstrap": self._bootstrap,
-            "keys": ",".join(place.part.keys),
-            "name": place.part.name,
             "seed": f"{self._seed} {process}",
         }
-        words = [f"{name}={value}" for name, value in given.items()]
-        command = [sys.executable, "-m", "compat_tests.history.client", *words]
+        words = [f"{name}={value}" for name, value in {**place.part.given, **own}.items()]
         with (self._directory / "clients.err").open("ab") as errors:
-            place.process = subprocess.Popen(command, stdin=subprocess.PIPE, stderr=errors)
+            place.process = subprocess.Popen(
+                [sys.executable, "-m", place.part.module, *words], stdin=subprocess.PIPE, stderr=errors
+            )
 
     @staticmethod
     def _close(process: subprocess.Popen[bytes]) -> None:

@@ -24,6 +24,7 @@ from compat_tests.history.recorder import Recorder
 TOPICS = {"one": 1, "three": 3, "sink": 2}
 KEYS = {topic: [f"{topic}:{number}" for number in range(count)] for topic, count in TOPICS.items()}
 ALL = [key for keys in KEYS.values() for key in keys]
+CLIENT = "compat_tests.history.client"
 CREATE_S = 60.0
 TEND_S = 0.2
 SHOWN, SHOWN_EVENTS = 5, 40
@@ -35,21 +36,24 @@ ACTIONS = ("kill", "pause", "clock", "crash")
 WEIGHTS = (3, 2, 2, 3)
 
 
-def parts(transactions: bool = True) -> list[Part]:
+def parts(bootstrap: str, transactions: bool = True) -> list[Part]:
     """Who works."""
     sources = KEYS["one"] + KEYS["three"]
     found = [
-        Part("plain", "plain", sources),
-        Part("idempotent", "idempotent", sources),
-        Part("committed", "committed", ALL),
-        Part("uncommitted", "uncommitted", ALL),
-        Part("member", "group", ALL),
-        Part("member", "group", ALL),
+        ("plain", "", sources),
+        ("idempotent", "", sources),
+        ("committed", "", ALL),
+        ("uncommitted", "", ALL),
+        ("member", "group", ALL),
+        ("member", "group", ALL),
     ]
     if transactions:
-        found += [Part("transactions", f"transactions-{number}", ALL) for number in range(2)]
-        found += [Part("transform", f"transform-{number}", ALL) for number in range(2)]
-    return found
+        found += [("transactions", f"transactions-{number}", ALL) for number in range(2)]
+        found += [("transform", f"transform-{number}", ALL) for number in range(2)]
+    return [
+        Part(role, CLIENT, {"role": role, "name": name, "keys": ",".join(keys), "bootstrap": bootstrap})
+        for role, name, keys in found
+    ]
 
 
 @dataclass
@@ -78,22 +82,22 @@ class Report:
 class Nemesis:
     """One action after the other. It ends with the broker running and its clock right."""
 
-    def __init__(self, victim: Victim, crowd: Crowd, seed: int, pause_s: float) -> None:
+    def __init__(self, victim: Victim, crowd: Crowd, seed: int, wait_s: float) -> None:
         self._victim, self._crowd = victim, crowd
         self._chance = random.Random(f"{seed} nemesis")
-        self._pause_s = pause_s
+        self._wait_s = wait_s
         self.done: Counter[str] = Counter()
 
     def run(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         todo = list(ACTIONS)  # each at least once
         while time.monotonic() < deadline:
-            self._wait(self._chance.uniform(0.3, 1) * self._pause_s)
+            self._wait(self._chance.uniform(0.3, 1) * self._wait_s)
             (action,) = [todo.pop(0)] if todo else self._chance.choices(ACTIONS, WEIGHTS)
             getattr(self, f"_{action}")()
             self.done[action] += 1
         self._victim.set_clock_ms(0)
-        self._wait(self._pause_s)
+        self._wait(self._wait_s)
 
     def _wait(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
@@ -124,13 +128,13 @@ def make_history(
     seed: int,
     seconds: float,
     *,
-    pause_s: float = 3.0,
+    wait_s: float = 3.0,
     transactions: bool = True,
 ) -> Report:
     """Make one with a running broker, and check it."""
-    create_topics(victim.bootstrap_servers)
-    crowd = Crowd(parts(transactions), victim.bootstrap_servers, directory, seed)
-    nemesis = Nemesis(victim, crowd, seed, pause_s)
+    create_topics(victim.bootstrap_servers, TOPICS)
+    crowd = Crowd(parts(victim.bootstrap_servers, transactions), directory, seed)
+    nemesis = Nemesis(victim, crowd, seed, wait_s)
     try:
         nemesis.run(seconds)
     finally:
@@ -147,9 +151,9 @@ def _what(event: Event) -> str:
     return f"{event.op} {event.type}" if event.op in ("send", "commit", "abort") else event.op
 
 
-def create_topics(bootstrap: str) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    wanted = [NewTopic(topic, num_partitions=count, replication_factor=1) for topic, count in TOPICS.items()]
+def create_topics(bootstrap: str, topics: dict[str, int]) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    wanted = [NewTopic(topic, num_partitions=count, replication_factor=1) for topic, count in topics.items()]
     for future in admin.create_topics(wanted).values():
         future.result(CREATE_S)
 
