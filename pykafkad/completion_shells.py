@@ -100,7 +100,7 @@ def bash(commands: Sequence[Command]) -> str:
     kinds: dict[str, list[str]] = {}
     for command in commands:
         names = " ".join(f"--{option.name}" for option in command.options)
-        options += f"        {command.name}) echo {names or _words(command)} ;;\n"
+        options += f"        {command.name}) echo {' '.join(filter(None, (_words(command), names)))} ;;\n"
         for option in command.options:
             kind = kind_of(option)
             if kind == "choices":
@@ -113,8 +113,10 @@ def bash(commands: Sequence[Command]) -> str:
 
 
 def _words(command: Command) -> str:
-    """What follows a command without options."""
-    return "bash zsh fish" if command.name == "completion" else ""
+    """The words that may follow a command."""
+    if command.name == "completion":
+        return "bash zsh fish"
+    return " ".join(getattr(command.module, "COMMANDS", ()))
 
 
 # -- zsh
@@ -156,9 +158,8 @@ def zsh(commands: Sequence[Command]) -> str:
     names = "".join(f"        '{command.name}:{plain(command.about)}'\n" for command in commands)
     cases = ""
     for command in commands:
-        specs = " \\\n            ".join(_zsh_option(option) for option in command.options)
-        if _words(command):
-            specs = f"'1:shell:({_words(command)})'"
+        words = [f"'1:word:({_words(command)})'"] if _words(command) else []
+        specs = " \\\n            ".join([*words, *map(_zsh_option, command.options)])
         files = " '*:file:_files'" if command.name in ("start", "open", "check") else ""
         if specs:
             cases += f"        {command.name})\n            _arguments {specs}{files} ;;\n"

@@ -35,12 +35,20 @@ def page(command: Command) -> str:
     if known is None:
         body = f"```text\n{explained(command.name).rstrip()}\n```\n"
     else:
-        body = f"{sentence(command.about)}\n\n{option_table(known)}"
+        body = f"{sentence(command.about)}\n\n{command_table(command)}{option_table(known)}"
     return f"## {command.name}\n\n{body}{json_shape(command)}"
 
 
 def sentence(about: str) -> str:
     return about[0].upper() + about[1:] + "."
+
+
+def command_table(command: Command) -> str:
+    """The words that say what a tool with commands is to do."""
+    rows = [
+        f"| `{name}` | {word.about} |\n" for name, word in getattr(command.module, "COMMANDS", {}).items()
+    ]
+    return "| command | |\n|---|---|\n" + "".join(rows) + "\n" if rows else ""
 
 
 def option_table(known: tuple[Option, ...]) -> str:

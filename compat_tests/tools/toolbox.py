@@ -45,6 +45,7 @@ CLASSES = {
     "replica-verification": _TOOLS + "ReplicaVerificationTool",
     "streams-reset": _TOOLS + "StreamsResetter",
     "topics": _TOOLS + "TopicCommand",
+    "transactions": _TOOLS + "TransactionsCommand",
     "verifiable-consumer": _TOOLS + "VerifiableConsumer",
     "verifiable-producer": _TOOLS + "VerifiableProducer",
 }

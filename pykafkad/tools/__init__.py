@@ -18,6 +18,7 @@ TOOLS: dict[str, tuple[str, str]] = {
     "topics": ("topics", "create, alter, list, describe and delete topics (kafka-topics)"),
     "configs": ("configs", "show and change configs of topics, brokers, groups, users, ... (kafka-configs)"),
     "groups": ("groups", "list, describe, reset and delete groups (kafka-consumer-groups, kafka-groups)"),
+    "transactions": ("transactions", "transactional ids, hanging transactions (kafka-transactions)"),
     "offsets": ("offsets", "first, last and timed offsets of partitions (kafka-get-offsets)"),
     "produce": ("produce", "records from the lines of standard input (kafka-console-producer)"),
     "consume": ("consume", "records to standard output (kafka-console-consumer)"),

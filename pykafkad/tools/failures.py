@@ -111,6 +111,23 @@ class Telling:
             raise Told(self._words(problem)) from problem
 
 
+class Failing:
+    """`with Failing("Failed to list"):` has an error from inside say so, in the words of kafka-transactions."""
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, errors.KafkaError):
+            text = f"{self._what}: {message_of(problem)}. Enable debug logging for additional detail."
+            raise errors.KafkaError(problem.code, text) from problem
+
+
 def wrapped(problem: BaseException) -> str:
     """What getMessage() returns for an error that comes out of a future, inside another exception."""
     return f"java.util.concurrent.ExecutionException: {described(problem)}"

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     K = TypeVar("K")
 
-__all__ = ["hash_order", "partition_hash", "string_hash"]
+__all__ = ["hash_order", "long_hash", "partition_hash", "string_hash"]
 
 DEFAULT_CAPACITY = 16
 LOAD_PERCENT = 75
@@ -24,6 +24,12 @@ LOAD_PERCENT = 75
 def partition_hash(key: tuple[str, int]) -> int:
     """TopicPartition.hashCode, unsigned."""
     return (31 * (31 + key[1]) + string_hash(key[0])) & 0xFFFFFFFF
+
+
+def long_hash(key: int) -> int:
+    """Long.hashCode, unsigned."""
+    unsigned = key & 0xFFFFFFFFFFFFFFFF
+    return (unsigned ^ unsigned >> 32) & 0xFFFFFFFF
 
 
 def hash_order(

@@ -23,8 +23,8 @@ FOLLOWS_KAFKA = "4.3.1"  # what `--version` prints: the release whose tools thes
 NONE, OPTIONAL, REQUIRED, MANY = range(
     4
 )  # whether an option takes an argument; many: all up to the next option
-STRING, INTEGER, LONG, DOUBLE = "String", "Integer", "Long", "Double"
-RANGES = {INTEGER: 1 << 31, LONG: 1 << 63}
+STRING, SHORT, INTEGER, LONG, DOUBLE = "String", "Short", "Integer", "Long", "Double"
+RANGES = {SHORT: 1 << 15, INTEGER: 1 << 31, LONG: 1 << 63}
 WIDTH, GAP = 80, 2  # width of the explanation's two columns
 
 
@@ -102,6 +102,7 @@ def value(
     *,
     kind: str = STRING,
     default: str | None = None,
+    available_with: tuple[str, ...] = (),
     separator: str | None = None,
     needed: bool = False,
     choices: tuple[str, ...] = (),
@@ -113,6 +114,7 @@ def value(
         shown=shown,
         kind=kind,
         default=default,
+        available_with=available_with,
         separator=separator,
         needed=needed,
         choices=choices,
@@ -358,15 +360,17 @@ def run(
     *,
     as_json: Callable[[Options], object] | None = None,
     alone: bool = False,
+    read: Callable[[Sequence[Option], Sequence[str]], Options] = Options,
 ) -> int:
     """Read the command line and run `body`, or explain the options if that is asked for. A mistake in them is told in
-    Kafka's words. `as_json`: what --json shows. `alone`: whether the tool does something without any argument."""
+    Kafka's words. `as_json`: what --json shows. `alone`: whether the tool does something without any argument. `read`:
+    by which rules the command line is read."""
     wants_json = as_json is not None and "--json" in arguments
     try:
         if not arguments and not alone:
             output.error(f"{about}\n{explanation(known)}")
             return 1
-        options = Options(known, arguments)
+        options = read(known, arguments)
         if options.has("help"):
             output.text(f"{about}\n{explanation(known)}")
             return 0

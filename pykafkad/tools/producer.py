@@ -20,7 +20,7 @@ from pykafkad.net.client import RETRIABLE, TRANSACTION, Cluster, api_timeouts, c
 from pykafkad.tools import settings
 from pykafkad.tools.batching import BATCH_OVERHEAD, Batch, Sticky, partition_of_key, size_of
 from pykafkad.tools.producer_settings import ProducerSettings
-from pykafkad.tools.transactions import Transaction
+from pykafkad.tools.producer_transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -370,7 +370,7 @@ class FakeConnection(connection.Connection):
         self._number = number
         self._given: deque[bytes | Exception] = deque()
         self.versions = {}
-        for name in dir(FakeBroker):
+        for name in dir(broker):
             if name[0].isupper() and name not in broker.without:
                 request = getattr(messages, f"{name}Request")
                 self.versions[request.api_key] = (request.min_version, request.max_version)

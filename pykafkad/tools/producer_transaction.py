@@ -1,0 +1,92 @@
+"""The transactions of one producer: partitions are added before they are written to, then the transaction ends.
+
+Uses versions from before KIP-890's second part, which every broker since 2.5 serves, whatever its transaction.version:
+AddPartitionsToTxn 3, Produce 11, EndTxn 4.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafkad import errors
+from pykafkad.messages import AddPartitionsToTxnRequest, EndTxnRequest
+from pykafkad.net.client import TRANSACTION, Cluster, check
+from pykafkad.tools.admin import grouped
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pykafkad.tools.admin import Partition
+
+WAITING = frozenset(
+    {
+        errors.CONCURRENT_TRANSACTIONS,
+        errors.COORDINATOR_LOAD_IN_PROGRESS,
+        errors.COORDINATOR_NOT_AVAILABLE,
+        errors.NOT_COORDINATOR,
+        errors.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+class Transaction:
+    PRODUCE_VERSION = 11
+    ADD_VERSION = 3
+    END_VERSION = 4
+
+    def __init__(self, cluster: Cluster, transactional_id: str) -> None:
+        self._cluster = cluster
+        self._id = transactional_id
+        self._producer_id = self._epoch = -1
+        self._partitions: set[Partition] = set()
+
+    def begin_as(self, producer_id: int, epoch: int) -> None:
+        self._producer_id, self._epoch = producer_id, epoch
+
+    def add(self, partitions: Iterable[Partition]) -> None:
+        """Add these partitions to the transaction, except for those that were added before."""
+        new = [key for key in dict.fromkeys(partitions) if key not in self._partitions]
+        if not new:
+            return
+        request = AddPartitionsToTxnRequest(
+            v3_and_below_transactional_id=self._id,
+            v3_and_below_producer_id=self._producer_id,
+            v3_and_below_producer_epoch=self._epoch,
+            v3_and_below_topics=[
+                AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=name, partitions=indexes)
+                for name, indexes in grouped(new).items()
+            ],
+        )
+
+        def read(response: Any) -> None:
+            codes = [
+                row.partition_error_code
+                for topic in response.results_by_topic_v3_and_below
+                for row in topic.results_by_partition
+            ]
+            # of several codes the one that is the cause: the other partitions were not attempted because of it
+            for code in sorted(codes, key=lambda code: code == errors.OPERATION_NOT_ATTEMPTED):
+                check(code)
+
+        self._ask("addPartitionsToTxn", request, self.ADD_VERSION, read)
+        self._partitions.update(new)
+
+    def end(self) -> None:
+        """Commit the transaction; if no partition was added there is nothing to end."""
+        if not self._partitions:
+            return
+        request = EndTxnRequest(
+            transactional_id=self._id,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            committed=True,
+        )
+        self._ask("endTxn", request, self.END_VERSION, lambda response: check(response.error_code))
+        self._partitions.clear()
+
+    def _ask(self, name: str, request: Any, version: int, read: Any) -> None:
+        def call() -> None:
+            connection = self._cluster.coordinator(self._id, TRANSACTION)
+            read(self._cluster.call(connection, request, at_most=version))
+
+        self._cluster.attempt(name, call, retriable=WAITING.__contains__)
