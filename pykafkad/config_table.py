@@ -439,7 +439,6 @@ HONOURED: frozenset[str] = frozenset({
     "queued.max.request.bytes", "security.inter.broker.protocol", "socket.listen.backlog.size",
     "socket.receive.buffer.bytes",
     "socket.request.max.bytes", "socket.send.buffer.bytes", "telemetry.max.bytes",
-    "request.timeout.ms",
     "transaction.abort.timed.out.transaction.cleanup.interval.ms", "transaction.max.timeout.ms",
     "transaction.partition.verification.enable",
     "transaction.remove.expired.transaction.cleanup.interval.ms",
