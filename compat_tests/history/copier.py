@@ -90,7 +90,7 @@ class Copier:
                 self._producer.produce(
                     SINK,
                     changed(message.value() or b""),
-                    partition=message.partition(),
+                    partition=message.partition() or 0,
                     on_delivery=self._on_delivery,
                 )
         except (KafkaException, BufferError) as problem:
