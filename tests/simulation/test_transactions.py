@@ -135,6 +135,7 @@ class Life:
         self.epoch = 0  # of the coordinator
         self.marked: dict[int, tuple[Transaction, set[Partition]]] = {}  # what was told to be marked
         self.looked_ms = self.room.now_ms
+        self.is_calm = False
 
     # -- producers
 
@@ -229,14 +230,14 @@ class Life:
         _, before = self.marked.setdefault(id(prepared), (prepared, set()))
         assert not before & partitions, "a marker is asked for again"
         codes = {each: self.mark(prepared, each) for each in sorted(partitions)}
-        if self.chance.random() < 0.03:
+        if not self.is_calm and self.chance.random() < 0.03:
             self.kill()
             return
         before.update(each for each, code in codes.items() if code == errors.NONE)
         self.room.marked(name, prepared, codes)
 
     def mark(self, prepared: Transaction, partition: Partition) -> int:
-        chance = self.chance.random()
+        chance = 1.0 if self.is_calm else self.chance.random()
         if chance < 0.05:
             return errors.KAFKA_STORAGE_ERROR
         code = self.logs[partition].mark(prepared, self.epoch, prepared.state_name == "PrepareCommit")
@@ -275,6 +276,7 @@ class Life:
 
     def settle(self) -> None:
         """What is on its way arrives, everybody stops, and what is open takes too long."""
+        self.is_calm = True
         for request in self.late:
             request()
             self.room.end_pass()
