@@ -1,5 +1,6 @@
 // One member of a group as a program: `members CLIENT NAME=VALUE ...`, where CLIENT is franz, sarama or segmentio.
-// Its lines are described in compat_tests/groups/drivers/line.py.
+// Its lines are described in compat_tests/groups/drivers/line.py. With CLIENT franz-transactions or sarama-transactions it
+// is a client in transactions.
 package main
 
 import (
@@ -137,6 +138,13 @@ func main() {
 	for _, word := range os.Args[2:] {
 		name, value, _ := strings.Cut(word, "=")
 		given[name] = value
+	}
+	ofTransactions := map[string]transactionMakers{
+		"franz-transactions": franzTransactions, "sarama-transactions": saramaTransactions,
+	}
+	if makers, has := ofTransactions[os.Args[1]]; has {
+		serveTransactions(given, makers)
+		return
 	}
 	makers := map[string]func(map[string]string) (member, error){
 		"franz": newFranz, "sarama": newSarama, "segmentio": newSegmentio,

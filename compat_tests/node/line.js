@@ -40,4 +40,4 @@ async function serve (commands) {
   process.exit(0) // also if the test has ended
 }
 
-module.exports = { given, say, text, owns, record, serve }
+module.exports = { given, say, text, partition, owns, record, serve }
