@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -218,6 +219,16 @@ def test_transactions_that_have_begun(twins: Twins, id: str) -> None:
         assert title[DURATION] == "TransactionDurationMs"
         assert 0 <= int(row.pop(DURATION)) < 3_600_000
     assert shown[0] == shown[1]
+
+
+def test_the_log_of_the_coordinator(twins: Twins, reference: Side) -> None:
+    logs = sorted(Path(reference.data).glob("__transaction_state-*/*.log"))
+    written = [str(log) for log in logs if log.stat().st_size]
+    assert written
+    how = ["dump-log", "--no-bootstrap", "--transaction-log-decoder", "--files", ",".join(written)]
+    shown = twins.same(*how).out
+    assert '{"transactionalId":"aborted"}' in shown and '"transactionStatus":3' in shown
+    twins.same(*how, "--skip-record-metadata")
 
 
 def test_ghosts_are_found_and_aborted(twins: Twins, reference: Side) -> None:

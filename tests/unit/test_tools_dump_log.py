@@ -71,6 +71,41 @@ def test_golden_logs(
     assert compared > 0
 
 
+TRANSACTION_STATE = GOLDEN.parent / "transaction_state"
+
+
+def test_transactions_of_each_version(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records that Kafka wrote while transaction.version was 0, 1 and 2: committed, aborted, prepared, open, fenced."""
+    monkeypatch.chdir(TRANSACTION_STATE)
+    known = (TRANSACTION_STATE / "dump.txt").read_text()
+    assert {f'"version":"{version}"' in known for version in (0, 1)} == {True}
+    file = "00000000000000000000.log"
+    assert dump(capsys, "--files", file, "--transaction-log-decoder") == (0, known, "")
+
+
+def test_what_is_no_transaction_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In Kafka's words, with our reason in the place of its exception's message, which is null."""
+    key = bytes(2) + messages.TransactionLogKey(transactional_id="id").encode(0)
+    value = messages.TransactionLogValue(producer_id=5).encode(1)
+    rows = {
+        (key, None): 'key: {"type":"0","data":{"transactionalId":"id"}} payload: <DELETE>',
+        (b"\0\1", b""): "key: Unknown record type 1 at offset 1, skipping.",
+        (b"\0", b""): "key: Error at offset 2, skipping. Could not read version from key's buffer.",
+        (key, b"\0"): "key: Error at offset 3, skipping. Could not read version from value's buffer.",
+        (key, b"\0\7"): "key: Error at offset 4, skipping. Found an unknown record version 7 for 0 type",
+        (key, b"\0\1" + value[:-1]): "Could not read record with version 1 from value's buffer due to: ",
+        (key, b"\0\1" + value + b"more"): '"producerId":5,"producerEpoch":0',
+    }
+    batches = [records.build([(*row, [], 0)], base_offset=at) for at, row in enumerate(rows)]
+    log = write_log(tmp_path / "00000000000000000000.log", *batches)
+    code, out, _ = dump(capsys, "--files", str(log), "--transaction-log-decoder")
+    shown = [line for line in out.splitlines() if line.startswith("|")]
+    assert (code, len(shown)) == (0, len(rows))
+    assert [said for line, said in zip(shown, rows.values(), strict=True) if said not in line] == []
+
+
 def write_log(path: Path, *batches: bytes | bytearray) -> Path:
     path.write_bytes(b"".join(batches))
     return path
