@@ -132,17 +132,22 @@ class Slices:
     def _advance(self, work: Work, done: Done, wanted: Wanted, end_us: int) -> bool:
         """Advance the work until the slice is over; whether it is done, or waits."""
         self.last = work
+        is_asked = False  # whether it is wanted: that does not change during a slice
+        read_us = self._clock.monotonic_us
         try:
             while True:
                 mark = next(work)
-                if mark.__class__ is Wait:
-                    self._park(mark, work, done, wanted)
-                    return True
-                if not mark and not wanted():
-                    work.close()
-                    result = None
-                    break
-                if self._clock.monotonic_us() >= end_us:
+                if mark is not GO_ON:
+                    if mark.__class__ is Wait:
+                        self._park(mark, work, done, wanted)
+                        return True
+                    if not is_asked:
+                        is_asked = True
+                        if not wanted():
+                            work.close()
+                            result = None
+                            break
+                if read_us() >= end_us:
                     return False
         except StopIteration as end:
             result = end.value

@@ -297,16 +297,15 @@ class LocalController:
         failures = self._commits.failures
         errors: dict[bytes, KafkaError] = {}
         found: dict[bytes, str] = {}
-        unknown, too_many = KafkaError(UNKNOWN_TOPIC_ID), KafkaError(UNKNOWN_SERVER_ERROR)
         for some in chunks(topic_ids):
             for topic_id in some:
                 name = self.names.name_of(topic_id)
                 if name is None:
-                    errors[topic_id] = unknown
+                    errors[topic_id] = KafkaError(UNKNOWN_TOPIC_ID)
                 elif len(found) < MAX_RECORDS_IN_REQUEST:
                     found[topic_id] = name
                 else:  # as Kafka, whose list of records is full then
-                    errors[topic_id] = too_many
+                    errors[topic_id] = KafkaError(UNKNOWN_SERVER_ERROR)
             yield
         self._commits.check(failures)
         changes = [(name, self.names.note(name, None)) for name in found.values()]

@@ -8,6 +8,7 @@ key's.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from pykafkad.cluster.image import ALL_BROKERS
@@ -17,7 +18,7 @@ from pykafkad.config_entities import TOPIC_SYNONYMS
 from pykafkad.pure import java
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from pykafkad.cluster.image import Image
     from pykafkad.config import BrokerConfig
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     DEFAULT_CONFIG,
 ) = range(1, 6)
 
+Texts = tuple[tuple[str, str], ...]
 Entry = tuple[str, str | None, int, bool]  # name, value, source, sensitive (then the value is not shown)
 
 SHOWN = frozenset(name for name, key in TOPIC_KEYS.items() if not key.internal)
@@ -47,28 +49,43 @@ def why_refused(config: BrokerConfig, wanted: Mapping[str, str | None]) -> str |
     return None
 
 
-def effective(config: BrokerConfig, image: Image, node_id: int, own: Mapping[str, str]) -> Iterator[Entry]:
+def effective(config: BrokerConfig, image: Image, node_id: int, own: Mapping[str, str]) -> tuple[Entry, ...]:
     """Every config of a topic, by name; one of Kafka's internal ones only where it is set."""
-    layers = (
-        (image.broker_configs(str(node_id)), DYNAMIC_BROKER_CONFIG),
-        (image.broker_configs(ALL_BROKERS), DYNAMIC_DEFAULT_BROKER_CONFIG),
-        (config.texts, STATIC_BROKER_CONFIG),
+    inherited = _inherited(
+        tuple(image.broker_configs(str(node_id)).items()),
+        tuple(image.broker_configs(ALL_BROKERS).items()),
+        tuple(config.texts.items()),
     )
-    for name in sorted({*SHOWN, *own}):
-        key = TOPIC_KEYS[name]
-        if name in own:
-            value, source = own[name], DYNAMIC_TOPIC_CONFIG
-        else:
-            value, source = inherited(name, layers) or (to_text(key.default) or "", DEFAULT_CONFIG)
-        yield name, None if key.sensitive else value, source, key.sensitive
+    if not own:
+        return inherited
+    entries = {entry[0]: entry for entry in inherited}
+    for name, value in own.items():
+        entries[name] = _entry(name, value, DYNAMIC_TOPIC_CONFIG)
+    return tuple(entries[name] for name in sorted(entries))
 
 
-def inherited(name: str, layers: Iterable[tuple[Mapping[str, str], int]]) -> tuple[str, int] | None:
+@lru_cache(maxsize=1)
+def _inherited(of_broker: Texts, of_all_brokers: Texts, static: Texts) -> tuple[Entry, ...]:
+    """The entries of a topic without configs of its own: the same for all, until a broker's configs change."""
+    layers = (
+        (dict(of_broker), DYNAMIC_BROKER_CONFIG),
+        (dict(of_all_brokers), DYNAMIC_DEFAULT_BROKER_CONFIG),
+        (dict(static), STATIC_BROKER_CONFIG),
+    )
+    return tuple(_entry(name, *_inherited_value(name, layers)) for name in sorted(SHOWN))
+
+
+def _inherited_value(name: str, layers: Iterable[tuple[Mapping[str, str], int]]) -> tuple[str, int]:
     for texts, source in layers:
         value = of_broker(name, texts)
         if value is not None:
             return value, source
-    return None
+    return to_text(TOPIC_KEYS[name].default) or "", DEFAULT_CONFIG
+
+
+def _entry(name: str, value: str, source: int) -> Entry:
+    sensitive = TOPIC_KEYS[name].sensitive
+    return name, None if sensitive else value, source, sensitive
 
 
 def of_broker(name: str, texts: Mapping[str, str]) -> str | None:

@@ -103,8 +103,12 @@ class Planner:
         planned = Planned(topic.name)
         try:
             self._check_name(topic.name)
-            planned.configs = yield from self._checked_configs(topic)
-            planned.replicas = yield from self._replicas(topic, planned)
+            if topic.configs:
+                planned.configs = yield from self._checked_configs(topic)
+            if topic.assignments:
+                planned.replicas = yield from self._assigned(topic)
+            else:
+                planned.replicas = self._placed(topic, planned)
             planned.clears_elr = "min.insync.replicas" in planned.configs and self._image.elr_enabled
         except KafkaError as error:
             planned.error = error.alone()
@@ -135,10 +139,8 @@ class Planner:
 
     # -- where the replicas go
 
-    def _replicas(self, topic: Any, planned: Planned) -> Work:
-        """The replicas of each partition, or KafkaError."""
-        if topic.assignments:
-            return (yield from self._assigned(topic))
+    def _placed(self, topic: Any, planned: Planned) -> list[list[int]]:
+        """The replicas of each partition where the request assigns none, or KafkaError."""
         factor, count = topic.replication_factor, topic.num_partitions
         default = int(self._config["default.replication.factor"])  # which Kafka lets be anything
         if factor < NOT_SET or factor == 0 or (factor == NOT_SET and default <= 0):

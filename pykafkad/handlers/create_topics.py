@@ -7,6 +7,7 @@ cluster/topic_creation. Missing: the controller mutation quota (KIP-599).
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
@@ -14,7 +15,7 @@ from pykafkad.cluster import topic_configs, topic_names
 from pykafkad.handlers.pieces import named_once
 from pykafkad.messages import CreateTopicsResponse
 from pykafkad.pure.authorization import CREATE, DESCRIBE_CONFIGS, TOPIC, Need
-from pykafkad.slices import chunks
+from pykafkad.slices import begun, chunks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,11 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: CreateTopicsRequest, context: Context) -> Work:
+def handle(broker: Broker, request: CreateTopicsRequest, context: Context) -> Any:
+    return begun(create(broker, request, context))
+
+
+def create(broker: Broker, request: CreateTopicsRequest, context: Context) -> Work:
     if request.timeout_ms <= 0:
         # Kafka's controller sees that the deadline has passed before it begins.
         late = yield from refuse_all(request.topics, errors.REQUEST_TIMED_OUT)
@@ -48,6 +53,7 @@ def handle(broker: Broker, request: CreateTopicsRequest, context: Context) -> Wo
     if not topics:
         return CreateTopicsResponse(topics=refused)
     with_configs = context.version >= CONFIGS_SINCE
+    context.defer()
     broker.controller.create_topics(
         topics,
         request.validate_only,
@@ -90,18 +96,14 @@ def answer(
     with_configs: bool,
 ) -> Work:
     results = []
-    inherited: list[Any] | None = None  # shared by all topics without configs of their own
     for topic in planned:
         results.append(result(topic))
         if not errors.fits(results[-1].error_message):
             unsaid = yield from refuse_all(request.topics, errors.UNKNOWN_SERVER_ERROR)
             return CreateTopicsResponse(topics=unsaid)
         if with_configs and topic.error is None:
-            if topic.configs:
-                results[-1].configs = configs(broker, topic)
-            else:
-                inherited = inherited or configs(broker, topic)
-                results[-1].configs = inherited
+            shown = topic_configs.effective(broker.config, broker.image, broker.node_id, topic.configs)
+            results[-1].configs = configs(shown) if topic.configs else inherited(shown)
         yield
     return CreateTopicsResponse(topics=[*results, *refused])
 
@@ -122,10 +124,13 @@ def result(planned: Planned) -> Any:
     )
 
 
-def configs(broker: Broker, planned: Planned) -> list[Any]:
+def configs(shown: Sequence[topic_configs.Entry]) -> list[Any]:
     return [
         TopicConfigs(name=name, value=value, read_only=False, config_source=source, is_sensitive=sensitive)
-        for name, value, source, sensitive in topic_configs.effective(
-            broker.config, broker.image, broker.node_id, planned.configs
-        )
+        for name, value, source, sensitive in shown
     ]
+
+
+inherited = lru_cache(maxsize=1)(
+    configs
+)  # of all topics without configs of their own: the answers share them

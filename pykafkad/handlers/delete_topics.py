@@ -6,13 +6,12 @@ later. As in Kafka, a topic that is named twice is refused, and so is one that i
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors, unserved
 from pykafkad.messages import DeleteTopicsResponse
 from pykafkad.pure.authorization import DELETE, DESCRIBE, TOPIC, Need
-from pykafkad.slices import chunks
+from pykafkad.slices import begun, chunks
 from pykafkad.uuids import ZERO as NO_ID
 
 if TYPE_CHECKING:
@@ -40,7 +39,11 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: DeleteTopicsRequest, context: Context) -> Work:
+def handle(broker: Broker, request: DeleteTopicsRequest, context: Context) -> Any:
+    return begun(delete(broker, request, context))
+
+
+def delete(broker: Broker, request: DeleteTopicsRequest, context: Context) -> Work:
     if not broker.config.delete_topic_enable:
         unserved.say(broker.quiet, context, "topics cannot be deleted: delete.topic.enable is false")
         code = errors.TOPIC_DELETION_DISABLED if context.version >= DISABLED_SINCE else errors.INVALID_REQUEST
@@ -50,6 +53,7 @@ def handle(broker: Broker, request: DeleteTopicsRequest, context: Context) -> Wo
     found, refused = yield from sort_out(broker.controller.names, request, context.version)
     if not found:
         return DeleteTopicsResponse(responses=refused)
+    context.defer()
     broker.controller.delete_topics(
         list(found),
         lambda failures: broker.dispatcher.give(context, answer(found, failures, refused)),
@@ -94,16 +98,18 @@ def failed(name: str | None, topic_id: bytes, code: int, text: str | None) -> An
 def sort_out(topics: Names, request: DeleteTopicsRequest, version: int) -> Work:
     """The topics to delete, and answers for those that cannot be deleted."""
     refused: list[Any] = []
-    names: Counter[str] = Counter()
-    ids: Counter[bytes] = Counter()
+    names: dict[str, int] = {}  # and how often
+    ids: dict[bytes, int] = {}
     for some in asked_for(request, version):
-        names.update([name for name, topic_id in some if name is not None and topic_id == NO_ID])
-        ids.update([topic_id for name, topic_id in some if name is None and topic_id != NO_ID])
         for name, topic_id in some:
             if name is None and topic_id == NO_ID:
                 text = "Neither topic name nor id were specified."
                 refused.append(failed(name, topic_id, errors.INVALID_REQUEST, text))
-            elif name is not None and topic_id != NO_ID:
+            elif name is None:
+                ids[topic_id] = ids.get(topic_id, 0) + 1
+            elif topic_id == NO_ID:
+                names[name] = names.get(name, 0) + 1
+            else:
                 text = "You may not specify both topic name and topic id."
                 refused.append(failed(name, topic_id, errors.INVALID_REQUEST, text))
         yield
@@ -114,7 +120,7 @@ def sort_out(topics: Names, request: DeleteTopicsRequest, version: int) -> Work:
     return found, refused
 
 
-def sort_out_ids(topics: Names, ids: Counter[bytes], refused: list[Any]) -> Work:
+def sort_out_ids(topics: Names, ids: dict[bytes, int], refused: list[Any]) -> Work:
     found: dict[bytes, str] = {}
     for topic_id, count in ids.items():
         known = topics.name_of(topic_id)
@@ -130,7 +136,7 @@ def sort_out_ids(topics: Names, ids: Counter[bytes], refused: list[Any]) -> Work
 
 
 def sort_out_names(
-    topics: Names, names: Counter[str], ids: Counter[bytes], found: dict[bytes, str], refused: list[Any]
+    topics: Names, names: dict[str, int], ids: dict[bytes, int], found: dict[bytes, str], refused: list[Any]
 ) -> Work:
     """Add topics that are named by name to `found`; returns the ids of those that are named by id as well."""
     by_both: set[bytes] = set()

@@ -7,7 +7,6 @@ which yields after each piece.
 from __future__ import annotations
 
 from bisect import bisect
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -30,9 +29,12 @@ def are_few(topics: Sequence[Any], partitions: str) -> bool:
 
 def named_once(topics: Sequence[Any]) -> Work:
     """The topics whose names occur once, and the names that occur more often, each in the order of the request."""
-    times: Counter[str] = Counter()
+    if len(topics) == 1:
+        return topics, []
+    times: dict[str, int] = {}
     for some in chunks(topics):
-        times.update([topic.name for topic in some])
+        for topic in some:
+            times[topic.name] = times.get(topic.name, 0) + 1
         yield
     once: list[Any] = []
     for some in chunks(topics):

@@ -111,6 +111,7 @@ class LogManager:
         self.node_id: int = config["node.id"]
         self.loaded = False
         self._settings: dict[str, LogSettings] = {}
+        self._last_settings: LogSettings | None = None
         self.unusable: dict[
             TopicPartition, bytes
         ] = {}  # topic ids of partitions that are there, and not served
@@ -229,7 +230,10 @@ class LogManager:
         """Shared by the topic's partitions for as long as the configuration is the same object."""
         settings = self._settings.get(topic)
         if settings is None or settings.config is not config:
-            settings = self._settings[topic] = LogSettings(config)
+            # Topics without configs of their own have one TopicConfig, and share what it means.
+            if self._last_settings is None or self._last_settings.config is not config:
+                self._last_settings = LogSettings(config)
+            settings = self._settings[topic] = self._last_settings
         return settings
 
     def configure(self, topic: str, count: int, config: TopicConfig) -> None:
