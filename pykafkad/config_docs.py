@@ -462,5 +462,5 @@ delegation.token.max.lifetime.ms: Longest life of a delegation token, however of
 delegation.token.expiry.time.ms: How long a delegation token is valid before it must be renewed.
 delegation.token.expiry.check.interval.ms: How often it is looked which delegation tokens have expired.
 add.partitions.to.txn.retry.backoff.max.ms: How long adding a partition to a transaction is tried again.
-add.partitions.to.txn.retry.backoff.ms: Pause before adding a partition to a transaction is tried again.
+add.partitions.to.txn.retry.backoff.ms: Longest pause before adding a partition to a transaction is tried again.
 """)

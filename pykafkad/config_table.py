@@ -397,6 +397,7 @@ OWN: tuple[tuple[object, ...], ...] = (
 
 # The keys that this broker acts upon; any other known key that is set is named in one warning at start.
 HONOURED: frozenset[str] = frozenset({
+    "add.partitions.to.txn.retry.backoff.max.ms", "add.partitions.to.txn.retry.backoff.ms",
     "advertised.listeners", "auto.create.topics.enable", "broker.id", "broker.rack",
     "compression.gzip.level", "compression.lz4.level", "compression.type", "compression.zstd.level",
     "connections.max.idle.ms", "controller.listener.names", "controller.quorum.bootstrap.servers",

@@ -271,7 +271,6 @@ SHARE_GROUPS = LATER["share groups"]
 STREAMS_GROUPS = "no groups of the streams protocol: Kafka Streams uses classic groups"
 APIS_LATER = {
     17: SECURITY,  # SaslHandshake
-    28: TRANSACTIONS,  # TxnOffsetCommit
     **dict.fromkeys((29, 30, 31), SECURITY),  # ACLs
     36: SECURITY,  # SaslAuthenticate
     **dict.fromkeys((38, 39, 40, 41), SECURITY),  # delegation tokens

@@ -72,6 +72,13 @@ def topic_partitions(version: int) -> Any:
     return kind(topics=[kind.TopicRequest(name=TOPIC)], cursor=cursor)
 
 
+def offsets_of_a_transaction(version: int) -> Any:
+    kind = messages.TxnOffsetCommitRequest
+    parts = [kind.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
+    topics = [kind.TxnOffsetCommitRequestTopic(name=NO_TOPIC, partitions=parts)]
+    return kind(transactional_id=NOBODY, group_id=NOBODY, producer_id=1, topics=topics)
+
+
 def markers(version: int) -> Any:
     kind = messages.WriteTxnMarkersRequest
     topics = [kind.WritableTxnMarkerTopic(name=NO_TOPIC, partition_indexes=[0])]
@@ -166,6 +173,7 @@ SAMPLES: dict[str, Callable[[int], Any]] = {
     "FindCoordinator": coordinator,
     "JoinGroup": join,
     "WriteTxnMarkers": markers,
+    "TxnOffsetCommit": offsets_of_a_transaction,
     "Heartbeat": lambda _: messages.HeartbeatRequest(group_id=NOBODY, generation_id=1, member_id="a"),
     "LeaveGroup": leave,
     "SyncGroup": sync,

@@ -60,6 +60,7 @@ APIS = {
     25: Api(25, "add_offsets_to_txn", (0, 4)),
     26: Api(26, "end_txn", (0, 5)),
     27: Api(27, "write_txn_markers", (1, 2)),
+    28: Api(28, "txn_offset_commit", (0, 5)),
     32: Api(32, "describe_configs", (1, 4)),
     33: Api(33, "alter_configs", (0, 2)),
     34: Api(34, "alter_replica_log_dirs", (1, 2)),

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafkad.config import BrokerConfig
     from pykafkad.context import ConnectionState, Context
     from pykafkad.coordinator.groups import GroupCoordinator
+    from pykafkad.coordinator.runtime.loop import CoordinatorLoop
     from pykafkad.coordinator.transactions import TransactionCoordinator
     from pykafkad.promises import Promises
     from pykafkad.pure.fetch_session import FetchSessions
@@ -41,6 +42,7 @@ class Broker(Protocol):
     image: Image
     group_coordinator: GroupCoordinator
     transaction_coordinator: TransactionCoordinator
+    coordinator_loop: CoordinatorLoop
     storage: LogManager
     replicas: Replicas
     fetch_sessions: FetchSessions

@@ -29,11 +29,12 @@ from pykafkad.short_forms import LoneProduceRequest, LoneProduceResponse
 from pykafkad.slices import GO_ON, begun
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Iterator
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
+    from pykafkad.handlers.taking_part import Verified
     from pykafkad.messages import ProduceRequest
     from pykafkad.promises import Promise
     from pykafkad.slices import Work
@@ -86,18 +87,28 @@ def answer(broker: Broker, request: ProduceRequest, context: Context) -> Work:
     topics = []
     promises: list[Promise] = []
     told = failed = steps = 0
-    refusal = yield from refusal_of_all(request)
     by_id = context.version >= TOPIC_IDS_SINCE
+    verified: Verified | None = None
+    refusal: KafkaError | None = yield from refusal_of_all(request)
+    if request.transactional_id is not None and refusal is None:
+        try:
+            batches = batches_of(broker, request.topic_data, by_id)
+            verified = yield from of_transaction(broker, request, batches, context.version)
+        except KafkaError as error:
+            refusal = error
     for topic in request.topic_data:
         name = name_of(broker, topic.topic_id) if by_id else topic.name
         partitions = []
         for item in (yield from last_of_each(topic.partition_data)):
-            if refusal is None:
-                result = produce(broker, name, item, request.acks, context, promises, PartitionResponse, told)
+            here = refusal if verified is None or name is None else verified.refusals.get((name, item.index))
+            if here is None:
+                result = produce(
+                    broker, name, item, request.acks, context, promises, PartitionResponse, told, verified
+                )
                 if type(result) is GeneratorType:
                     result = yield from result
             else:
-                result = refused(item.index, refusal)
+                result = refused(item.index, here)
             told += len(result.record_errors)
             failed = result.error_code or failed
             partitions.append(result)
@@ -133,8 +144,10 @@ def handle_lone(broker: Broker, request: Any, context: Context) -> Any:
     """The same for one batch of one partition, without the objects of a whole message: a LoneProduceRequest."""
     by_id = context.version >= TOPIC_IDS_SINCE
     name = name_of(broker, request.topic_id) if by_id else request.name
+    if request.transactional_id is not None:
+        return begun(lone_of_transaction(broker, name, request, context))
     try:
-        check_framing(request.records, request.transactional_id is not None)
+        check_framing(request.records, False)
     except RecordsError as error:
         return lone_answer(request, refused(request.index, error))
     result = produce(broker, name, request, request.acks, context, broker.promises.made, LoneProduceResponse)
@@ -145,6 +158,41 @@ def handle_lone(broker: Broker, request: Any, context: Context) -> Any:
 
 def lone_in_slices(request: Any, work: Work) -> Work:
     return lone_answer(request, (yield from work))
+
+
+def lone_of_transaction(broker: Broker, name: str | None, request: Any, context: Context) -> Work:
+    try:
+        check_framing(request.records, True)
+        verified = yield from of_transaction(broker, request, ((name, request),), context.version)
+        here = verified.refusals.get((name, request.index)) if name is not None else None
+    except KafkaError as error:
+        here = error
+    if here is not None:
+        return lone_answer(request, refused(request.index, here))
+    made = broker.promises.made
+    result = produce(
+        broker, name, request, request.acks, context, made, LoneProduceResponse, verified=verified
+    )
+    if type(result) is GeneratorType:
+        result = yield from result
+    return lone_answer(request, result)
+
+
+def batches_of(broker: Broker, topics: list[Any], by_id: bool) -> Iterator[tuple[str | None, Any]]:
+    for topic in topics:
+        name = name_of(broker, topic.topic_id) if by_id else topic.name
+        for item in topic.partition_data:
+            yield name, item
+
+
+def of_transaction(
+    broker: Broker, request: Any, batches: Iterable[tuple[str | None, Any]], version: int
+) -> Generator[Any, None, Verified]:
+    """What the coordinator says of the partitions of a request that is part of a transaction. Imported with the first
+    one: most producers have none."""
+    from pykafkad.handlers.taking_part import of_produce
+
+    return of_produce(broker, request.transactional_id, batches, version)
 
 
 def lone_answer(request: Any, answer: Any) -> Any:
@@ -197,9 +245,11 @@ def produce(
     promises: list[Promise],
     accepted: Any,
     told: int = 0,
+    verified: Verified | None = None,
 ) -> Any:
     """The answer for one partition, or a generator that returns it, if the checks of its batch take long or many
-    records are refused. `told` is how many record errors the answer has already."""
+    records are refused. `told` is how many record errors the answer has already; `verified`, what the coordinator of the
+    request's transaction says."""
     index = item.index
     data = item.records
     tried: Replica | None = None
@@ -217,10 +267,13 @@ def produce(
         batches = begin_validation(data, partition.rules, now_ms, partition.name)
         if isinstance(batches, Validation):
             return checked_in_slices(
-                broker, partition, batches, index, acks, context, promises, accepted, told
+                broker, partition, batches, index, acks, context, promises, accepted, told, verified
             )
         append = partition.append
-        appended = append(batches, now_ms)
+        if verified is None:
+            appended = append(batches, now_ms)
+        else:
+            appended = append(batches, now_ms, verified=verified.holds(partition, batches.producer_id))
     except KafkaError as error:
         return refused_at(index, error, -1 if tried is None else tried.log_start_offset, told)
     answer = accepted(
@@ -243,6 +296,7 @@ def checked_in_slices(
     promises: list[Promise],
     accepted: Any,
     told: int,
+    verified: Verified | None,
 ) -> Work:
     """Check a batch in slices, and append it as soon as that is done. Nothing may wait in between: with acks=0 the
     client may have disconnected by then."""
@@ -255,7 +309,9 @@ def checked_in_slices(
             raise KafkaError(missing(broker, partition.topic, index))
         start = partition.log_start_offset
         now_ms = broker.pass_ms or broker.read_pass_ms()
-        appended = partition.append(validation.finish(now_ms), now_ms)
+        batches = validation.finish(now_ms)
+        holds = verified is not None and verified.holds(partition, batches.producer_id)
+        appended = partition.append(batches, now_ms, verified=holds)
     except KafkaError as error:
         result = refused_at(index, error, start, told)
         return (yield from result) if type(result) is GeneratorType else result

@@ -104,6 +104,20 @@ class ProducerEntry:
         return f"ProducerEntry({fields})"
 
 
+class Verification:
+    """What is known of a producer while its transaction coordinator is asked whether this partition is part of its
+    transaction. It is the same one until a batch of the transaction is appended, or an end marker: only who began it
+    before that may append."""
+
+    __slots__ = ("adds", "begun_ms", "epoch", "lowest_sequence")
+
+    def __init__(self, epoch: int, sequence: int, adds: bool, now_ms: int) -> None:
+        self.epoch = epoch
+        self.lowest_sequence = sequence  # that was seen: nothing may overtake it
+        self.adds = adds  # the coordinator is asked to add the partition: transaction version 2
+        self.begun_ms = now_ms
+
+
 class CompletedTransaction:
     """A transaction that its end marker has completed."""
 
@@ -125,13 +139,14 @@ def first_sequence_of(last_sequence: int, offset_delta: int) -> int:
 class ProducerState:
     """All producers of one partition."""
 
-    __slots__ = ("end_offset", "ongoing", "producers", "snapshot_offset", "unreplicated")
+    __slots__ = ("end_offset", "ongoing", "producers", "snapshot_offset", "unreplicated", "verifying")
 
     def __init__(self) -> None:
         self.producers: dict[int, ProducerEntry] = {}
         self.ongoing: dict[int, int] = {}  # first offset of a transaction -> producer id
         # first offset of a transaction -> offset of its end marker, which is above the high watermark
         self.unreplicated: dict[int, int] = {}
+        self.verifying: dict[int, Verification] = {}  # by producer id
         self.end_offset = 0
         self.snapshot_offset = 0
 
@@ -151,6 +166,8 @@ class ProducerState:
                 raise ProducerError(INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
             if epoch < NO_EPOCH:
                 raise ProducerError(INVALID_PRODUCER_EPOCH, f"{epoch} is no producer epoch")
+            if self.verifying:
+                self._check_overtaking(batch, offset, where)
             return None  # the producer is not known here: it may begin with any epoch and any sequence
         first = batch.base_sequence
         batches = entry.batches
@@ -180,6 +197,7 @@ class ProducerState:
             if verify:
                 raise ProducerError(INVALID_TXN_STATE, "Record was not part of an ongoing transaction")
         self._check_epoch(entry, epoch, offset, where)
+        self._check_overtaking(batch, offset, where)
         place = f"for producer {producer_id} at offset {offset} in partition {where}"
         if not in_order and epoch != entry.epoch:
             said = f"{epoch} (request epoch), {first} (seq. number), {entry.epoch} (current producer epoch)"
@@ -189,6 +207,21 @@ class ProducerState:
             said = f"{first} (incoming seq. number), {entry.last_sequence} (current end sequence number)"
             raise ProducerError(OUT_OF_ORDER_SEQUENCE_NUMBER, f"Out of order sequence number {place}: {said}")
         self._check_transaction(entry, batch, offset, where)
+
+    def _check_overtaking(self, batch: Batch, offset: int, where: object) -> None:
+        """The first batch of a transaction may have failed to be verified, and will be sent again: those that follow it
+        must not come before it."""
+        verification = self.verifying.get(batch.producer_id)
+        if verification is None:
+            return
+        first, lowest = batch.base_sequence, verification.lowest_sequence
+        entry = self.producers.get(batch.producer_id)
+        if verification.adds and (entry is None or not entry.batches):
+            lowest = 0  # sequences begin anew with each transaction
+        if first > lowest:
+            place = f"for producer {batch.producer_id} at offset {offset} in partition {where}"
+            said = f"{first} (incoming seq. number), {lowest} (earliest seen sequence)"
+            raise ProducerError(OUT_OF_ORDER_SEQUENCE_NUMBER, f"Out of order sequence number {place}: {said}")
 
     @staticmethod
     def _check_epoch(entry: ProducerEntry, epoch: int, offset: int, where: object) -> None:
@@ -229,9 +262,37 @@ class ProducerState:
             (first_sequence_of(last_sequence, delta), last_sequence, last_offset, delta, timestamp)
         )
         entry.last_timestamp = timestamp
-        if entry.transaction_start < 0 and batch.is_transactional:
-            entry.transaction_start = base_offset
-            self.ongoing[base_offset] = producer_id
+        if batch.is_transactional:
+            self.verifying.pop(producer_id, None)
+            if entry.transaction_start < 0:
+                entry.transaction_start = base_offset
+                self.ongoing[base_offset] = producer_id
+
+    # -- asking the transaction coordinator ------------------------------------------------------------------
+
+    def is_under_way(self, producer_id: int, epoch: int) -> bool:
+        """Whether the producer has a transaction here, in this epoch."""
+        entry = self.producers.get(producer_id)
+        return entry is not None and entry.transaction_start >= 0 and epoch == entry.epoch
+
+    def begin_verification(
+        self, producer_id: int, epoch: int, sequence: int, adds: bool, now_ms: int
+    ) -> Verification | None:
+        """The coordinator has to be asked whether the partition is part of the producer's transaction or, with `adds`, to
+        make it so; None: the transaction is under way here, so it is. Raises ProducerError if the producer is fenced."""
+        entry = self.producers.get(producer_id)
+        if entry is not None:
+            if epoch < entry.epoch:
+                said = f"is {epoch}, which is smaller than the last seen epoch {entry.epoch}"
+                raise ProducerError(INVALID_PRODUCER_EPOCH, f"Epoch of producer {producer_id} {said}")
+            if self.is_under_way(producer_id, epoch):
+                return None
+        known = self.verifying.get(producer_id)
+        if known is None:
+            known = self.verifying[producer_id] = Verification(epoch, sequence, adds, now_ms)
+        elif epoch > known.epoch or (epoch == known.epoch and sequence < known.lowest_sequence):
+            known.epoch, known.lowest_sequence = epoch, sequence
+        return known
 
     # -- transaction markers ---------------------------------------------------------------------------------
 
@@ -272,6 +333,7 @@ class ProducerState:
         if entry is None:
             entry = self.producers[producer_id] = ProducerEntry(producer_id)
         start = entry.transaction_start
+        self.verifying.pop(producer_id, None)
         entry.set_epoch(epoch)
         entry.coordinator_epoch = coordinator_epoch
         entry.last_timestamp = timestamp
@@ -323,6 +385,9 @@ class ProducerState:
         ]
         for producer_id in idle:
             del self.producers[producer_id]
+        for producer_id, verification in list(self.verifying.items()):
+            if now_ms - verification.begun_ms >= expiration_ms:
+                del self.verifying[producer_id]
         return len(idle)
 
     def load(self, entries: Iterable[ProducerEntry], offset: int, now_ms: int, expiration_ms: int) -> None:
@@ -341,6 +406,7 @@ class ProducerState:
         self.producers.clear()
         self.ongoing.clear()
         self.unreplicated.clear()
+        self.verifying.clear()
         self.end_offset = offset
         self.snapshot_offset = offset
 

@@ -158,8 +158,38 @@ def commit(
     return effects
 
 
+def commit_in_transaction(
+    groups: GroupTable, made: Commit, caller: Caller, producer: tuple[int, int], response: Any
+) -> Effects:
+    """Offsets that count when the producer's transaction is committed. Only a member of the present generation or epoch
+    may commit them (KIP-447)."""
+    request, records = made.request, made.records
+    group_id, now_ms = request.group_id, made.now_ms
+    effects = Effects()
+    if group_id not in groups.by_id:
+        effects.on_refused = lambda code: forget_group(groups, group_id, code)
+    try:
+        _, check = group_of_commit(groups, request, caller.version, now_ms, is_transactional=True)
+        if check is not None:
+            for key, value in records:
+                check(key.topic, value.topic_id, key.partition)
+    except KafkaError as error:
+        if error.code != errors.STALE_MEMBER_EPOCH:
+            raise
+        raise KafkaError(errors.ILLEGAL_GENERATION) from None
+    effects.producer = producer
+    effects.records = records
+    effects.encoded = made.encoded
+    effects.replies.append((caller, response))
+    return effects
+
+
 def group_of_commit(
-    groups: GroupTable, request: OffsetCommitRequest, version: int, now_ms: int
+    groups: GroupTable,
+    request: OffsetCommitRequest,
+    version: int,
+    now_ms: int,
+    is_transactional: bool = False,
 ) -> tuple[Group, CheckPartition | None]:
     """The group, if this member may commit now, and a check for each partition, if only some are allowed. A commit
     without a member creates the group, as tools do."""
@@ -167,10 +197,12 @@ def group_of_commit(
     group = groups.by_id.get(request.group_id)
     if group is None:
         if epoch >= 0:
-            new = version >= NEW_ERRORS_SINCE
+            new = version >= NEW_ERRORS_SINCE and not is_transactional
             raise KafkaError(errors.GROUP_ID_NOT_FOUND if new else errors.ILLEGAL_GENERATION)
         group = groups.new_classic(request.group_id, now_ms)
-    check = group.check_offset_commit(request.member_id, request.group_instance_id, epoch, False, version)
+    check = group.check_offset_commit(
+        request.member_id, request.group_instance_id, epoch, is_transactional, version
+    )
     return group, check
 
 
