@@ -186,6 +186,8 @@ def told(
 ) -> Generator[Any, None, Codes]:
     """What the coordinator says. While it still ends the transaction before, it is asked again where we add: to have the
     batch sent again would take the client longer."""
+    if not transactional_id:
+        return dict.fromkeys(asked, errors.INVALID_REQUEST)
     config, now_ms = broker.config, broker.clock.monotonic_ms
     left_ms = min(config["add.partitions.to.txn.retry.backoff.max.ms"], config["request.timeout.ms"])
     end_ms = now_ms() + left_ms

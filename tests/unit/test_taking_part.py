@@ -161,6 +161,11 @@ def test_a_transactional_batch_without_an_id(desk: Desk) -> None:
     assert desk.produced(produce(data(), None)) == {0: errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
 
 
+def test_an_empty_id_has_no_transactions(desk: Desk) -> None:
+    assert desk.produced(produce(data(), "")) == {0: errors.INVALID_REQUEST}
+    assert desk.coordinator.asked == []
+
+
 def test_a_fenced_producer_is_refused_without_a_question(desk: Desk) -> None:
     desk.produced(produce(data(epoch=3)))
     assert desk.produced(produce(data(epoch=2))) == {0: errors.INVALID_PRODUCER_EPOCH}
