@@ -3,8 +3,8 @@ measurement.
 
     python -m bench.clients WORK PORT TOPIC COUNT SIZE BROKER_PID
 
-WORK: produce, consume, sequential, subscribe-classic, subscribe-consumer, suite. Prints one JSON line. The broker's CPU
-seconds are read around the work alone, without the client's start.
+WORK: produce, consume, sequential, subscribe-classic, subscribe-consumer, suite, transact, copy. Prints one JSON line.
+The broker's CPU seconds are read around the work alone, without the client's start.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from bench.client_transactions import copy, transact
 from bench.sides import cpu_seconds
 
 IDLE_SECONDS = 30
@@ -164,14 +165,23 @@ def _test(servers: str, topic: str) -> None:
         raise RuntimeError(f"{len(seen)} records instead of {TEST_RECORDS}: {sorted(map(str, seen))}")
 
 
+WORKS = {
+    "produce": produce,
+    "consume": consume,
+    "sequential": sequential,
+    "suite": suite,
+    "transact": transact,
+    "copy": copy,
+}
+
+
 def main(arguments: list[str]) -> None:
     port, topic, count, size, pid = arguments[1:]
     kind, _, protocol = arguments[0].partition("-")
     if kind == "subscribe":
         print(json.dumps(subscribe(protocol, int(port), topic, int(count))))
         return
-    work = {"produce": produce, "consume": consume, "sequential": sequential, "suite": suite}[kind]
-    print(json.dumps(work(int(port), topic, int(count), int(size), int(pid))))
+    print(json.dumps(WORKS[kind](int(port), topic, int(count), int(size), int(pid))))
 
 
 if __name__ == "__main__":

@@ -61,15 +61,18 @@ class Sizes(NamedTuple):
     near_bytes: int
     dirty_bytes: int
     tests: int  # of a suite
+    transactions: int  # of one record
+    transacted: int  # records in transactions of 1,000
+    transactional_ids: int
 
 
 FULL = Sizes(
     *(1_000_000, 100_000, 3000, 3.0, 1.0, 30, 500, 5000, 10, 100, 200, 1000, 10_000),
-    *(1_000, 2 << 30, 4 << 30, 40 << 20, 1 << 30, 100),
+    *(1_000, 2 << 30, 4 << 30, 40 << 20, 1 << 30, 100, 1000, 100_000, 10_000),
 )
 QUICK = Sizes(
     *(50_000, 5_000, 200, 0.4, 0.2, 5, 100, 500, 2, 5, 20, 50, 200),
-    *(30, 16 << 20, 16 << 20, 4 << 20, 8 << 20, 1),
+    *(30, 16 << 20, 16 << 20, 4 << 20, 8 << 20, 1, 50, 2_000, 100),
 )
 
 

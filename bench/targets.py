@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from bench import cleaning, groups, measures, partitions, starts, suites
+from bench import cleaning, groups, measures, partitions, starts, suites, transactions
 from bench.measures import Measure
 
 Reduce = Callable[[Sequence[float]], float]
@@ -74,6 +74,10 @@ WORKS = [
     Work("settle", groups.settling, 5, 2),
     Work("commits", groups.offset_commits, 3, 2),
     Work("groups", groups.group_memory, 1),
+    Work("transact", transactions.client_transactions, 3, 1),
+    Work("copy", transactions.client_copy, 3, 1),
+    Work("transactions", transactions.raw_transactions, 3, 2),
+    Work("open", transactions.open_transactions, 1),
     Work("partitions", partitions.many_partitions, 1),
     Work("flushed", measures.flushed, 3, 1),
     Work("segments", starts.many_segments, 1),
@@ -172,6 +176,14 @@ ROWS = [
     Row("offset commits down one connection", "commits/s", "commits", "rate", HIGH, 1, at_least(1)),
     Row("  broker CPU a commit", "us", "commits", "cpu_us", LOW, 1, at_most(0.5)),
     Row("  from the last one sent to its answer", "ms", "commits", "lag_ms", MIDDLE),
+    Row("init_transactions(), confluent-kafka", "ms", "transact", "init_ms", MIDDLE, 1, at_most(0.1)),
+    Row("  transaction of one record: p50", "ms", "transact", "one_ms", MIDDLE, 1, at_most(0.1)),
+    Row("  transactions of 1,000 records", "records/s", "transact", "rate", HIGH, 1, at_least(1)),
+    Row("  copied from topic to topic in such ones", "records/s", "copy", "rate", HIGH, 1, at_least(1)),
+    Row("InitProducerId, raw socket: p50", "us", "transactions", "init_us", MIDDLE),
+    Row("  EndTxn: p50", "us", "transactions", "end_us", MIDDLE),
+    Row("  transaction of one record: p50", "us", "transactions", "whole_us", MIDDLE, 1, at_most(0.1)),
+    Row("memory of open transactional ids, all", "MiB", "open", "bytes", LAST, 1 / MIB, ours_at_most(20)),
     Row(
         "memory of groups with a member, all",
         "MiB",
