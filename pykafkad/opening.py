@@ -6,7 +6,7 @@ temporary directory (storage/overlay/overlay.py); what groups commit is kept the
 
 Requests that would change something are refused with POLICY_VIOLATION and a message rather than left out of
 ApiVersions: clients that miss an API report that the broker is too old, while the message gives the real reason. Asking
-for a topic does not create it, and offsets do not expire.
+for a topic does not create it, and offsets do not expire. Transactions that were open or prepared stay so.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pykafkad.cli import EXIT_USAGE, Options, UsageError
 from pykafkad.cluster import opened
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
 from pykafkad.config import BrokerConfig
+from pykafkad.coordinator.opened_transactions import OpenedTransactions
 from pykafkad.errors import StartupError
 from pykafkad.server import Broker, serve
 from pykafkad.storage.directories import LogDirectory
@@ -138,6 +139,8 @@ def config_of(options: OpenOptions, sources: Sequence[Source], targets: Sequence
 
 
 class OpenedBroker(Broker):
+    _transactions = OpenedTransactions
+
     def __init__(self, config: BrokerConfig, topics: dict[str, OpenedTopic]) -> None:
         super().__init__(config)
         self._topics = topics

@@ -70,6 +70,7 @@ class Broker(ServingBroker):
     """One a process; all of it belongs to the loop."""
 
     _is_loaded = False
+    _transactions: type[TransactionCoordinator] = TransactionCoordinator
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
         clock = clock or Clock()
@@ -196,7 +197,7 @@ class Broker(ServingBroker):
         self.group_coordinator = GroupCoordinator(
             self.config, self.coordinator_loop, self.replicas, self.image
         )
-        self.transaction_coordinator = TransactionCoordinator(
+        self.transaction_coordinator = self._transactions(
             self.config,
             self.coordinator_loop,
             self.replicas,

@@ -71,16 +71,21 @@ class TransactionCoordinator(TransactionRuntime):
     def _new_machine(self) -> TransactionMachine:
         """The modules are imported with the first partition: a broker without transactions does not need them."""
         from pykafkad.coordinator.transaction_machine import TransactionMachine
-        from pykafkad.pure.transactions.settings import TransactionSettings
 
+        return TransactionMachine(self.settings)
+
+    @property
+    def settings(self) -> TransactionSettings:
         if self._settings is None:
+            from pykafkad.pure.transactions.settings import TransactionSettings
+
             self._settings = TransactionSettings(
                 self._config["transaction.max.timeout.ms"],
                 self._config["transactional.id.expiration.ms"],
                 lambda: self.transaction_version,
                 self._write_markers,
             )
-        return TransactionMachine(self._settings)
+        return self._settings
 
     @property
     def transaction_version(self) -> int:

@@ -69,6 +69,8 @@ def handle(broker: Broker, request: FindCoordinatorRequest, context: Context) ->
     def created(planned: Planned) -> None:
         if planned.error is None or planned.error.code == errors.TOPIC_ALREADY_EXISTS:
             response = found(broker, request, context)
+        elif planned.error.code == errors.POLICY_VIOLATION:  # it will never be there (`pykafkad open`)
+            response = respond(request, context, planned.error.code, planned.error.text or "")
         else:
             response = not_available(request, context)
         if is_work(response):

@@ -39,6 +39,7 @@ from pykafkad.messages import (
     UpdateFeaturesRequest,
 )
 from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.overlay.opened import WHY
 from pykafkad.testing import Broker
 from pykafkad.testing.client import Client
 from tests.storage_kit import state
@@ -305,6 +306,9 @@ def test_what_would_change_something_is_refused_with_a_text(logs: Path, tmp_path
         for answer in refused:
             assert answer.error_code == errors.POLICY_VIOLATION, answer
             assert "opened read-only" in answer.error_message
+        find = FindCoordinatorRequest(key_type=1, coordinator_keys=["a transaction"])
+        (found,) = client.call(find, 4).coordinators
+        assert (found.error_code, found.error_message) == (errors.POLICY_VIOLATION, WHY)
         assert moved(client, str(data)) == deleted(client) == errors.POLICY_VIOLATION
         asked = MetadataRequest(
             topics=[MetadataRequest.MetadataRequestTopic(name="unheard-of")], allow_auto_topic_creation=True
@@ -314,6 +318,26 @@ def test_what_would_change_something_is_refused_with_a_text(logs: Path, tmp_path
         assert broker.topics().keys() == topics.keys()
         assert config_of(client, "append-time")["message.timestamp.type"] == "LogAppendTime"
     assert state(data) == before
+
+
+def test_transactions_are_shown_and_nobody_changes_them(logs: Path, tmp_path: Path) -> None:
+    data = logs / "transactions" / "data"
+    before = state(data)
+    with opened(data, temporary=tmp_path) as broker:
+        find = FindCoordinatorRequest(key_type=1, coordinator_keys=["a transaction"])
+        assert until_served(lambda: broker.client.call(find, 4).coordinators[0]).node_id == 1
+        kind = InitProducerIdRequest(transactional_id="a transaction", transaction_timeout_ms=1000)
+        answer = until_served(lambda: broker.client.call(kind, 4))
+        assert answer.error_code == errors.POLICY_VIOLATION
+    assert state(data) == before
+
+
+def until_served(ask: Callable[[], Any]) -> Any:
+    end = time.monotonic() + SECONDS
+    while (answer := ask()).error_code in RETRIABLE:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    return answer
 
 
 def config_of(client: Client, topic: str) -> dict[str, str]:

@@ -217,7 +217,7 @@ def test_a_large_request_takes_many_turns_and_is_answered_as_at_once(
 def coordinator_of(desk: GroupDesk, monkeypatch: pytest.MonkeyPatch) -> None:
     here = SimpleNamespace(id=desk.node_id), SimpleNamespace(host="here", port=9092)
     monkeypatch.setattr(find_coordinator, "reachable_brokers", lambda broker, context: [here])
-    monkeypatch.setattr(find_coordinator, "partitions_without_leader", lambda broker: frozenset())
+    monkeypatch.setattr(find_coordinator, "partitions_without_leader", lambda broker, name: frozenset())
     desk.controller = SimpleNamespace(is_auto_creating=lambda name: False)
 
 
