@@ -11,7 +11,7 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from compat_tests.history.events import Records
+from compat_tests.history.events import UNCOMMITTED, Records
 from compat_tests.history.recorder import Recorder
 
 POLL_S = 0.3
@@ -135,8 +135,8 @@ class NotAll(Exception):
 def read_all(isolation: str, bootstrap: str, keys: list[str], recorder: Recorder) -> None:
     """Read everything up to where the logs end now, which a read_committed consumer can only pass when no transaction
     is open any more."""
+    ends = _log_ends(bootstrap, keys)
     consumer = Consumer({**consumer_config(bootstrap, isolation), "enable.partition.eof": True})
-    ends = {key: consumer.get_watermark_offsets(partition(key), timeout=LAST_READ_S)[1] for key in keys}
     consumer.assign([TopicPartition(*_named(key), 0) for key in keys])
     recorder.record("ok", "assign", positions=dict.fromkeys(keys, 0))
     deadline = time.monotonic() + LAST_READ_S
@@ -151,6 +151,14 @@ def read_all(isolation: str, bootstrap: str, keys: list[str], recorder: Recorder
             if error is not None and error.code() == KafkaError._PARTITION_EOF:
                 reached[f"{message.topic()}:{message.partition()}"] = message.offset() or 0
     consumer.close()
+
+
+def _log_ends(bootstrap: str, keys: list[str]) -> dict[str, int]:
+    """Open transactions included, which a read_committed consumer is not told of."""
+    consumer = Consumer(consumer_config(bootstrap, UNCOMMITTED))
+    ends = {key: consumer.get_watermark_offsets(partition(key), timeout=LAST_READ_S)[1] for key in keys}
+    consumer.close()
+    return ends
 
 
 def _named(key: str) -> tuple[str, int]:

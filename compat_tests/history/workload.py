@@ -116,7 +116,8 @@ class Nemesis:
         self._victim.resume()
 
     def _clock(self) -> None:
-        self._victim.set_clock_ms(self._chance.randint(-MOST_CLOCK_MS, MOST_CLOCK_MS))
+        most = self._victim.most_clock_ms
+        self._victim.set_clock_ms(self._chance.randint(-most, most))
 
     def _crash(self) -> None:
         self._crowd.crash(self._chance)
