@@ -185,6 +185,10 @@ RULES: dict[str, Rule] = {
     "FetchResponse.node_endpoints[].host": HOST,
     "FetchResponse.node_endpoints[].port": PORT,
     "InitProducerIdResponse.producer_id": PRODUCER,
+    "EndTxnResponse.producer_id": PRODUCER,
+    "DescribeTransactionsResponse.transaction_states[].producer_id": PRODUCER,
+    "DescribeTransactionsResponse.transaction_states[].transaction_start_time_ms": APPEND_TIME,
+    "ListTransactionsResponse.transaction_states[].producer_id": PRODUCER,
     "DescribeConfigsResponse.results[].configs[].documentation": Rule(
         "what a config is for is said in our own words", is_documentation
     ),
@@ -238,6 +242,18 @@ UNORDERED: dict[str, Callable[[Side, Any], Any]] = {
     "WriteTxnMarkersResponse.markers": lambda _, each: each.producer_id,
     "WriteTxnMarkersResponse.markers[].topics": lambda _, topic: topic.name,
     "WriteTxnMarkersResponse.markers[].topics[].partitions": lambda _, part: part.partition_index,
+    "AddPartitionsToTxnResponse.results_by_topic_v3_and_below": lambda _, topic: topic.name,
+    "AddPartitionsToTxnResponse.results_by_topic_v3_and_below[].results_by_partition": lambda _, part: (
+        part.partition_index
+    ),
+    "AddPartitionsToTxnResponse.results_by_transaction": lambda _, one: one.transactional_id,
+    "AddPartitionsToTxnResponse.results_by_transaction[].topic_results": lambda _, topic: topic.name,
+    "AddPartitionsToTxnResponse.results_by_transaction[].topic_results[].results_by_partition": lambda _, part: (
+        part.partition_index
+    ),
+    "DescribeTransactionsResponse.transaction_states[].topics": lambda _, topic: topic.topic,
+    "DescribeTransactionsResponse.transaction_states[].topics[].partitions": by_itself,
+    "ListTransactionsResponse.transaction_states": lambda _, one: one.transactional_id,
     "ListOffsetsResponse.topics": lambda _, topic: topic.name,
     "ListOffsetsResponse.topics[].partitions": lambda _, part: part.partition_index,
     "MetadataResponse.topics": lambda _, topic: (topic.name or "", topic.error_code),
@@ -261,7 +277,7 @@ UNORDERED: dict[str, Callable[[Side, Any], Any]] = {
 }
 
 LATER = {
-    "transactions": "no coordinator for transactional ids: InitProducerId and FindCoordinator refuse them",
+    "transactions": "no offsets in transactions",
     "share groups": "no coordinator for share partitions: FindCoordinator says so in words of its own",
 }
 
@@ -275,7 +291,6 @@ APIS_LATER = {
     36: SECURITY,  # SaslAuthenticate
     **dict.fromkeys((38, 39, 40, 41), SECURITY),  # delegation tokens
     51: SECURITY,  # AlterUserScramCredentials
-    **dict.fromkeys((65, 66), TRANSACTIONS),  # DescribeTransactions, ListTransactions
     **dict.fromkeys((76, 77, 78, 79), SHARE_GROUPS),  # ShareGroupHeartbeat to ShareAcknowledge
     **dict.fromkeys((83, 84, 85, 86, 87), SHARE_GROUPS),  # their state
     **dict.fromkeys((88, 89), STREAMS_GROUPS),  # StreamsGroupHeartbeat, StreamsGroupDescribe

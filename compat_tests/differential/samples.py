@@ -85,6 +85,19 @@ def markers(version: int) -> Any:
     return kind(markers=[kind.WritableTxnMarker(producer_id=1, topics=topics)])
 
 
+def add_partitions(version: int) -> Any:
+    kind = messages.AddPartitionsToTxnRequest
+    topic = kind.AddPartitionsToTxnTopic(name=NO_TOPIC, partitions=[0])
+    if version < 4:
+        return kind(v3_and_below_transactional_id="", v3_and_below_topics=[topic])
+    return kind(transactions=[kind.AddPartitionsToTxnTransaction(transactional_id="", topics=[topic])])
+
+
+def list_transactions(version: int) -> Any:
+    fields: dict[str, Any] = {"transactional_id_pattern": "[a-"} if version >= 2 else {}
+    return messages.ListTransactionsRequest(state_filters=["Nonsense"], producer_id_filters=[-1], **fields)
+
+
 def join(version: int) -> Any:
     kind = messages.JoinGroupRequest
     protocol = kind.JoinGroupRequestProtocol(name="range", metadata=subscription(TOPIC))
@@ -174,6 +187,11 @@ SAMPLES: dict[str, Callable[[int], Any]] = {
     "JoinGroup": join,
     "WriteTxnMarkers": markers,
     "TxnOffsetCommit": offsets_of_a_transaction,
+    "AddPartitionsToTxn": add_partitions,
+    "AddOffsetsToTxn": lambda _: messages.AddOffsetsToTxnRequest(transactional_id="", group_id=NOBODY),
+    "EndTxn": lambda _: messages.EndTxnRequest(transactional_id=""),
+    "DescribeTransactions": lambda _: messages.DescribeTransactionsRequest(transactional_ids=[""]),
+    "ListTransactions": list_transactions,
     "Heartbeat": lambda _: messages.HeartbeatRequest(group_id=NOBODY, generation_id=1, member_id="a"),
     "LeaveGroup": leave,
     "SyncGroup": sync,
@@ -243,4 +261,6 @@ READING = [
     "ConsumerGroupDescribe",
     "ListConfigResources",
     "DescribeTopicPartitions",
+    "DescribeTransactions",
+    "ListTransactions",
 ]

@@ -15,7 +15,7 @@ from pykafkad.messages import FindCoordinatorRequest
 COORDINATOR_NOT_AVAILABLE = 15
 FOUND_SECONDS = 30
 GROUP, TRANSACTION, SHARE = 0, 1, 2
-SERVED = [GROUP] if "transactions" in LATER else [GROUP, TRANSACTION]
+SERVED = [GROUP, TRANSACTION]
 WRONG = [3, -1, 127] if "share groups" in LATER else [SHARE, 3, -1, 127]
 
 

@@ -22,8 +22,7 @@ LATER = [
     r"(Share\w*|AlterShareGroupOffsets|DeleteShareGroup\w*|DescribeShareGroupOffsets|\w+ShareGroupState\w*)\(\d+\): ",
     r"Streams\w*\(\d+\): ",
     # transactions
-    r"(AddPartitionsToTxn|AddOffsetsToTxn|EndTxn|WriteTxnMarkers|TxnOffsetCommit)\(\d+\): ",
-    r"(DescribeTransactions|ListTransactions)\(\d+\): ",
+    r"TxnOffsetCommit\(\d+\): ",
     # security
     r"(SaslHandshake|SaslAuthenticate|\w+Acls|\w+DelegationToken|\w+UserScramCredentials)\(\d+\): ",
 ]

@@ -80,6 +80,8 @@ APIS = {
     60: Api(60, "describe_cluster", (0, 2)),
     61: Api(61, "describe_producers", (0, 0)),
     64: Api(64, "unregister_broker", (0, 0)),
+    65: Api(65, "describe_transactions", (0, 0)),
+    66: Api(66, "list_transactions", (0, 2)),
     68: Api(68, "consumer_group_heartbeat", (0, 1)),
     69: Api(69, "consumer_group_describe", (0, 1)),
     71: Api(71, "get_telemetry_subscriptions", (0, 0), advertised=False),

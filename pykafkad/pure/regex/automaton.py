@@ -50,6 +50,13 @@ def for_text(pattern: str) -> Steps[Automaton]:
     return made(*java_syntax.parse(pattern))
 
 
+def for_any_text(pattern: str) -> Steps[Automaton]:
+    """For any text, in RE2's syntax. InvalidPattern is raised at once."""
+    from pykafkad.pure.regex import any_text
+
+    return made(*any_text.parse(pattern))
+
+
 def made(tree: Tree, alphabet: Alphabet) -> Steps[Automaton]:
     states = States()
     yield from states.build(tree)

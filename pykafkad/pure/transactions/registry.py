@@ -83,6 +83,11 @@ class Transactions:
             raise KafkaError(errors.CONCURRENT_TRANSACTIONS)
         return transaction.partitions
 
+    def unmarked(self, transactional_id: str) -> frozenset[Partition]:
+        """The partitions that take part, or, of a prepared transaction, those that have no end marker yet."""
+        ending = self.ending.get(transactional_id)
+        return ending.left if ending is not None else self.by_id[transactional_id].partitions
+
     # -- ends
 
     def end(
