@@ -346,6 +346,7 @@ def quiet_collector() -> None:
     """What start made stays, so the cycle collector need not walk it; requests leave no cycles, so it may come seldom.
     But where a large request keeps what it makes, the middle generation is walked before it holds the loop for long."""
     gc.freeze()
+    gc.enable()
     gc.set_threshold(COLLECTOR_THRESHOLD, 3, 700)
 
 
@@ -414,6 +415,7 @@ def serve(broker: Broker, said: str | None = None, starter: Starter | None = Non
         starter.watch(broker.reactor, broker.stop)
     descriptors = allow_many_files()
     share_descriptors(broker, descriptors)
+    gc.disable()  # what a start makes is kept: walking it again and again would take a third of the time
     broker.start()
     most, readable = int(descriptors * SHARE_OF_SEGMENTS), descriptors - kept_descriptors(descriptors) // 2
     limit_open_files(most, broker.storage.release_files, readable)
