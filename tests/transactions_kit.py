@@ -153,7 +153,7 @@ class Room:
 
     def abort_overdue(self) -> None:
         """The periodic job."""
-        for name in self.machine.overdue(self.now_ms):
+        for name in self.machine.overdue(list(self.machine.open_ids), self.now_ms):
             try:
                 self.perform(self.machine.abort(name, self.now_ms))
             except ProducerIdNeeded:

@@ -16,7 +16,8 @@ from pykafkad.cluster.topic_names import TRANSACTION_STATE
 from pykafkad.coordinator.runtime.kind import MachineKind
 from pykafkad.coordinator.runtime.runtime import CoordinatorRuntime, translated
 from pykafkad.errors import KafkaError
-from pykafkad.slices import GO_ON
+from pykafkad.logs import logger
+from pykafkad.slices import GO_ON, chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +44,7 @@ else:
 
 IMPLICIT_SINCE = 2  # the transaction version whose producers let partitions take part by writing to them
 NO_ID = -1
+NAMED = 10  # ids in one line of the log
 
 
 class TransactionCoordinator(TransactionRuntime):
@@ -61,6 +63,7 @@ class TransactionCoordinator(TransactionRuntime):
             self._new_machine,
             load_buffer_bytes=config["transaction.state.log.load.buffer.size"],
         )
+        kind.log = logger("transactions")
         super().__init__(kind, loop, replicas, image)
         self._config = config
         self._take_producer_id = take_producer_id
@@ -227,21 +230,27 @@ class TransactionCoordinator(TransactionRuntime):
 
     def _abort_overdue(self, shard: Shard) -> Work:
         machine: TransactionMachine = shard.machine
-        for transactional_id in machine.overdue(self.loop.clock.now_ms()):
-            if not shard.is_active:
-                return
-            self.kind.log.info(f"the transaction of {transactional_id} took longer than its timeout: aborted")
-            self._do_with_id(shard, partial(self._abort, transactional_id))
+        late: list[str] = []
+        for some in chunks(list(machine.open_ids)):
             yield GO_ON
+            late += machine.overdue(some, self.loop.clock.now_ms())
+        for transactional_id in late:
+            if shard.is_active:
+                self._do_with_id(shard, partial(self._abort, transactional_id))
+            yield GO_ON
+        if late:
+            more = f" and {len(late) - NAMED} more" if len(late) > NAMED else ""
+            self.kind.log.info(
+                f"transactions that took longer than their timeouts are aborted: {', '.join(late[:NAMED])}{more}"
+            )
 
     def _abort(self, transactional_id: str, machine: TransactionMachine, new_id: int) -> Effects:
         return machine.abort(transactional_id, self.loop.clock.now_ms(), new_id)
 
     def _expire(self, shard: Shard) -> Work:
         machine: TransactionMachine = shard.machine
-        for effects in machine.expire(self.loop.clock.now_ms()):
-            if not shard.is_active:
-                return
-            if effects.records:
-                shard.do(effects)
+        for some in chunks(list(machine.by_id)):
+            for transactional_id in machine.expired(some, self.loop.clock.now_ms()):
+                if shard.is_active:
+                    shard.do(machine.forget(transactional_id))
             yield GO_ON

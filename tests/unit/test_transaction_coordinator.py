@@ -269,6 +269,55 @@ def test_periodic_jobs_abort_what_takes_too_long_and_forget_ids(desk: Desk) -> N
     assert desk.join(producer, A) == [errors.INVALID_PRODUCER_ID_MAPPING]
 
 
+def test_a_decision_that_is_not_written_is_none(desk: Desk) -> None:
+    producer = desk.begun()
+    desk.join(producer, A)
+    desk.produce(producer, A)
+    given = desk.send_end(producer, True)
+    desk.storage.partitions[STATE, 0].log_directory.fail("the disk is gone")
+    for _ in range(3):
+        desk.end_pass()
+        desk.advance(0)
+    assert desk.answer_of(given, "EndTxnRequest", 5).error_code == errors.NOT_COORDINATOR
+    assert desk.replicas.table[A].log_end_offset == 1
+
+
+def test_a_new_leader_epoch_is_in_the_markers(desk: Desk) -> None:
+    """The first markers are those of the last coordinator, and what it still writes is refused."""
+    producer = desk.begun()
+    desk.join(producer, A)
+    desk.produce(producer, A)
+    (shard,) = desk.transaction_coordinator.shards
+    desk.transaction_coordinator.elected(0, shard.leader_epoch + 5)
+    assert desk.end(producer).error_code == errors.NONE
+    entry = desk.storage.partitions[A].producers.producers[producer[0]]
+    assert entry.coordinator_epoch == shard.leader_epoch == 5
+
+
+@pytest.mark.parametrize(("level", "version"), [(0, 0), (1, 1), (2, 1)])
+def test_records_are_of_the_finalized_level(desk: Desk, level: int, version: int) -> None:
+    desk.image.features["transaction.version"] = level
+    desk.begun()
+    (row,) = records.read(desk.data((STATE, 0)))
+    assert row.value is not None
+    assert int.from_bytes(row.value[:2]) == version
+    (each,) = records.scan(desk.data((STATE, 0)))
+    assert not each.is_transactional
+
+
+@pytest.mark.parametrize(("level", "last_epoch"), [(1, -1), (2, 0)])
+def test_who_is_fenced_loses_the_epoch_in_the_way_of_the_finalized_level(
+    desk: Desk, level: int, last_epoch: int
+) -> None:
+    desk.image.features["transaction.version"] = level
+    producer = desk.begun()
+    desk.join(producer, A)
+    assert desk.init().error_code == errors.CONCURRENT_TRANSACTIONS
+    (shard,) = desk.transaction_coordinator.shards
+    known = shard.machine.by_id["x"]
+    assert (known.epoch, known.last_epoch, known.client_version) == (1, last_epoch, level if level > 1 else 0)
+
+
 def test_no_coordinator_without_its_topic(tmp_path: Path) -> None:
     desk = GroupDesk(tmp_path)
     request = messages.InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000)

@@ -366,8 +366,8 @@ def test_ids_that_are_not_used_are_forgotten(room: Room) -> None:
     begun(room, name="new")
     for passed_ms, left in ((0, {"t", "open", "new"}), (1, {"open", "new"})):
         room.now_ms += passed_ms
-        for effects in room.machine.expire(room.now_ms):
-            room.perform(effects)
+        for name in room.machine.expired(list(room.machine.by_id), room.now_ms):
+            room.perform(room.machine.forget(name))
         room.settle()
         assert room.machine.by_id.keys() == left
     room.load()

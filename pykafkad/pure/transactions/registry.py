@@ -16,7 +16,7 @@ from pykafkad.pure.transactions import ending, producers
 from pykafkad.pure.transactions.transaction import AT_REST, NONE, ONGOING, Partition, Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable
 
     from pykafkad.pure.transactions.ending import Ending
     from pykafkad.pure.transactions.settings import TransactionSettings
@@ -120,18 +120,20 @@ class Transactions:
 
     # -- time
 
-    def overdue(self, now_ms: int) -> list[str]:
-        return [each for each in self.open_ids if is_overdue(self.by_id[each], now_ms)]
+    def overdue(self, some: Iterable[str], now_ms: int) -> list[str]:
+        """Those of some ids whose transactions are open for too long."""
+        known = self.by_id.get
+        return [name for name in some if (each := known(name)) is not None and is_overdue(each, now_ms)]
 
-    def expire(self, now_ms: int) -> Iterator[Effects]:
-        """Forget the ids that were not used for long. Each of the effects must be done before the next is asked for."""
-        last_ms = now_ms - self.settings.expiration_ms
-        for transactional_id in list(self.by_id):
-            transaction = self.by_id.get(transactional_id)
-            effects = Effects()
-            if transaction is not None and transaction.state in AT_REST and transaction.updated_ms <= last_ms:
-                effects.write(transactional_id, None)
-            yield effects
+    def expired(self, some: Iterable[str], now_ms: int) -> list[str]:
+        """Those of some ids that were not used for long."""
+        known, last_ms = self.by_id.get, now_ms - self.settings.expiration_ms
+        return [name for name in some if (each := known(name)) is not None and is_unused(each, last_ms)]
+
+    def forget(self, transactional_id: str) -> Effects:
+        effects = Effects()
+        effects.write(transactional_id, None)
+        return effects
 
     def on_timer(self, key: TimerKey, now_ms: int) -> Effects:
         return ending.on_timer(self, key, now_ms)
@@ -157,6 +159,10 @@ class Transactions:
 
     def on_unloaded(self) -> Effects:
         return ending.on_unloaded(self)
+
+
+def is_unused(transaction: Transaction, last_ms: int) -> bool:
+    return transaction.state in AT_REST and transaction.updated_ms <= last_ms
 
 
 def is_overdue(transaction: Transaction, now_ms: int) -> bool:
