@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 def replace_segments(partition: Log, cleaned: Rewriter, old: list[Segment]) -> None:
     """`old`: neighbours, all of them in the log and none of them active. OSError: the directory has failed."""
+    partition.aborted_bases = None
     stems = [path.removesuffix(CLEANED) for path in cleaned.paths]
     for stem in stems:
         files.rename(stem + CLEANED, stem + SWAP)

@@ -103,7 +103,8 @@ def note(partition: Log, batch: Batch, data: memoryview) -> None:
     if marker is not None:
         base, offset = partition.active.base_offset, batch.base_offset
         producer = batch.producer_id, batch.producer_epoch
-        markers.apply(partition.producers, partition.directory, base, *producer, offset, marker)
+        if markers.apply(partition.producers, partition.directory, base, *producer, offset, marker):
+            partition.note_aborted(base)
 
 
 # -- cutting
@@ -149,6 +150,7 @@ def make_anew(partition: Log, slot: int, end_offset: int, now_ms: int) -> int:
     segment.time_index.grow_to(room)
     segment.index_interval_bytes = settings.index_interval_bytes
     transaction_index.remove(directory, base)
+    partition.aborted_bases = None
     load_producers(partition, base, end_offset, now_ms)
     walk = Walk(partition)
     walk.begin(slot)

@@ -42,7 +42,7 @@ from pykafkad.storage.files import (
     partition_directory,
     set_aside,
 )
-from pykafkad.storage.log import lookups, markers, snapshots
+from pykafkad.storage.log import lookups, markers, snapshots, transaction_index
 from pykafkad.storage.log.context import NOBODY
 from pykafkad.storage.log.removal import mark_all_deleted
 
@@ -69,6 +69,7 @@ class Log:
         "__weakref__",
         "_dirty",
         "_unsaved",
+        "aborted_bases",
         "active",
         "append_epoch",
         "bases",
@@ -129,6 +130,7 @@ class Log:
         self.stored_epochs: list[tuple[int, int]] | None = None  # what the file says; None: there is none
         self.segments: list[Segment] = []
         self.bases: list[int] = []  # of the segments, for the search by offset
+        self.aborted_bases: list[int] | None = None  # segments with a transaction index; None: not looked at
         self.active: Segment
         self.start_is_stated = (
             False  # by a checkpoint, and the renames that say it too may not be on the disk
@@ -219,10 +221,10 @@ class Log:
             producer_id, epoch, marker.coordinator_epoch, offset, transaction_version, self.name
         )
         appended = self._queue(batches, now_ms)
+        base = self.active.base_offset
         try:
-            markers.apply(
-                self.producers, self.directory, self.active.base_offset, producer_id, epoch, offset, marker
-            )
+            if markers.apply(self.producers, self.directory, base, producer_id, epoch, offset, marker):
+                self.note_aborted(base)
         except OSError as error:
             raise self._failed(error) from error
         return appended
@@ -407,6 +409,7 @@ class Log:
     def remove_segments(self, segments: list[Segment]) -> None:
         """These are no part of the log any more, nor are the producers' snapshots at their bases. Their files are
         `.deleted` at once, oldest first, and unlinked after file.delete.delay.ms: readers under way go on."""
+        self.aborted_bases = None
         gone = {id(segment) for segment in segments}
         self.segments = [segment for segment in self.segments if id(segment) not in gone]
         self.bases = [segment.base_offset for segment in self.segments]
@@ -610,12 +613,18 @@ class Log:
         """(producer id, first offset) of the aborted transactions that touch what was read at `offset`."""
         return self._look(lookups.aborted_transactions, offset, data)
 
+    def note_aborted(self, base_offset: int) -> None:
+        """An aborted transaction was listed in the transaction index of this segment, the last one."""
+        known = self.aborted_bases
+        if known is not None and (not known or known[-1] != base_offset):
+            known.append(base_offset)
+
     def _look(self, question: Callable[..., Answer], *arguments: Any) -> Answer:
         try:
             return question(self, *arguments)
         except OSError as error:
             raise self._unread(error) from error
-        except CorruptSegment as error:
+        except (CorruptSegment, transaction_index.TransactionIndexError) as error:
             raise damaged(error) from error
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
@@ -632,7 +641,7 @@ class Log:
         return self.epochs.epoch_at(offset)
 
 
-def damaged(error: CorruptSegment) -> KafkaError:
+def damaged(error: CorruptSegment | transaction_index.TransactionIndexError) -> KafkaError:
     """Something has changed the file since it was checked. What cannot be found in it is said to be damaged; Kafka,
     where a batch seems to go on behind the end, gives a consumer nothing at all, for ever."""
     log.error(str(error))

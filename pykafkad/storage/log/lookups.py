@@ -5,7 +5,8 @@ the partition is still there; whether its segments are is looked at here."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import os
+from bisect import bisect_left, bisect_right
 from typing import TYPE_CHECKING
 
 from pykafkad.hot import records
@@ -102,14 +103,22 @@ def aborted_transactions(partition: Log, offset: int, data: FileRange) -> list[t
         slot += 1
     upper_bound = bound_after(partition, slot, data.offset + data.size)
     found: list[tuple[int, int]] = []
-    for segment in partition.segments[slot:]:
-        more, complete = transaction_index.collect(
-            partition.directory, segment.base_offset, offset, upper_bound
-        )
+    bases = bases_with_aborted(partition)
+    for base in bases[bisect_left(bases, partition.bases[slot]) :]:
+        more, complete = transaction_index.collect(partition.directory, base, offset, upper_bound)
         found += more
         if complete:
             break
     return found
+
+
+def bases_with_aborted(partition: Log) -> list[int]:
+    """The segments that have a transaction index: most have none, and of many it would take long to find that out."""
+    if partition.aborted_bases is None:
+        there = set(partition.bases)
+        names = os.listdir(partition.directory)
+        partition.aborted_bases = [base for base in transaction_index.bases_of(names) if base in there]
+    return partition.aborted_bases
 
 
 def bound_after(partition: Log, slot: int, position: int) -> int:

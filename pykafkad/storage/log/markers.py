@@ -65,15 +65,17 @@ def apply(
     epoch: int,
     offset: int,
     marker: Marker,
-) -> None:
+) -> bool:
     """The marker stands at `offset`, in that segment: its transaction is over, and listed there if it was
-    aborted (no directory: it is listed already)."""
+    aborted (no directory: it is listed already). Whether it was listed now."""
     completed = producers.append_marker(
         producer_id, epoch, marker.coordinator_epoch, marker.kind, offset, marker.timestamp
     )
     if completed is None:
-        return
+        return False
+    listed = completed.aborted and directory is not None
     if completed.aborted and directory is not None:
         stable = producers.last_stable_offset_after(completed)
         transaction_index.append(directory, segment_base_offset, completed, stable)
     producers.complete(completed)
+    return listed
