@@ -111,7 +111,7 @@ def test_an_index_that_begins_or_goes_while_the_log_is_read(log: Log) -> None:
         plain(log, 5)
         end(log, committed=False, epoch=epoch)
         assert told(log, first) == [(PRODUCER, first)]
-    bases = list(log.aborted_bases or ())
+    bases: list[int] = list(log.aborted_bases or ())
     assert len(bases) == 3
     log.retire(log.bases.index(bases[0]) + 1, NOW_MS)
     plain(log, 1)
