@@ -8,7 +8,10 @@ takes what it found as certain from then on. A `Fault` is what the broker must n
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from tests.torture.transactional import Producer
 
 KEYS = 12
 
@@ -188,6 +191,7 @@ class Group:
 class Ledger:
     logs: dict[str, Log] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
+    producers: dict[str, Producer] = field(default_factory=dict)  # of transactions
     number: int = 0
     acknowledgements: int = 0
     offsets_are_small: bool = False

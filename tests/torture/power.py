@@ -52,6 +52,7 @@ class PowerCuts:
 
     def live(self, one: Life, disk: Disk, outcome: Outcome) -> None:
         after: After = "a kill" if self.variant == FLUSHED else "a power cut"
+        one.has_transactions = self.variant == FLUSHED
         for _ in range(self.cuts):
             cut_one(one, disk)
             outcome.notes["power cuts"] = outcome.notes.get("power cuts", 0) + 1

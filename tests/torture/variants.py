@@ -16,6 +16,8 @@ QUICK: dict[str, object] = {
     "log.flush.start.offset.checkpoint.interval.ms": 60,
     "offsets.topic.num.partitions": 2,
     "offsets.topic.segment.bytes": 1 << 20,
+    "transaction.state.log.num.partitions": 2,
+    "transaction.state.log.segment.bytes": 1 << 20,
     "metadata.log.max.record.bytes.between.snapshots": 2000,
     "log.segment.delete.delay.ms": 20,
 }

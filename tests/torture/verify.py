@@ -10,6 +10,7 @@ from pykafkad import errors
 from pykafkad.hot import records
 from pykafkad.messages import MetadataRequest, OffsetFetchRequest
 from pykafkad.testing.client import Client
+from tests.torture import transactional
 from tests.torture.ledger import After, Entry, Fault, Ledger, Read
 from tests.torture.workload import fetch, find_coordinator, read_entries
 
@@ -21,9 +22,11 @@ def verify(client: Client, ledger: Ledger, after: After) -> None:
     """Check topics, records and committed offsets, and settle the ledger with what was found."""
     settle_topics(client, ledger)
     for log in ledger.logs.values():
-        if log.state == "there":
+        if log.state == "there" and log.name not in transactional.TOPICS:
             log.settle(read_log(client, log.name), after)
     settle_groups(client, ledger, after)
+    if ledger.producers and all(ledger.logs[topic].state == "there" for topic in transactional.TOPICS):
+        transactional.settle(client, ledger.producers, committed)
 
 
 def settle_topics(client: Client, ledger: Ledger) -> None:

@@ -1,5 +1,6 @@
 """What a client does while its broker is under torture: it produces (plain, idempotent, with keys), deletes records,
-commits offsets, creates and deletes topics, alters configs, moves a partition, fetches.
+commits offsets, creates and deletes topics, alters configs, moves a partition, fetches, and all of that in transactions
+(transactional.py).
 
 Each operation is one request. The ledger learns of it before it is sent, and of its answer. `run` keeps a few of them
 in flight until the broker is gone or the time is up.
@@ -27,6 +28,7 @@ from pykafkad.messages import (
     OffsetCommitRequest,
     ProduceRequest,
 )
+from tests.torture import transactional
 from tests.torture.ledger import KEYS, Entry, Fault, Group, Ledger, Log, Sent
 from tests.torture.pipeline import Pipeline
 
@@ -34,6 +36,7 @@ UNDER_WAY_MAX = 12
 IDEMPOTENT_UNDER_WAY_MAX = 4
 TEMPORARY_TOPICS = 4
 GROUPS = 3
+TRANSACTIONS = 0.4  # of rounds that end with one
 TOPIC, INCREMENTAL_SET = 2, 0
 OFFSETS = "__consumer_offsets"
 CHANGES = {
@@ -92,10 +95,17 @@ class Operation:
 
 
 class Workload:
-    """`tolerant`: the broker is made to fail, so any error may be answered; otherwise an unexplained one is a Fault."""
+    """`tolerant`: the broker is made to fail, so any error may be answered; otherwise an unexplained one is a Fault.
+    `transactions`: whether there are any."""
 
     def __init__(
-        self, ledger: Ledger, chance: random.Random, directories: list[str], *, tolerant: bool = False
+        self,
+        ledger: Ledger,
+        chance: random.Random,
+        directories: list[str],
+        *,
+        tolerant: bool = False,
+        transactions: bool = True,
     ) -> None:
         self.ledger = ledger
         self.chance = chance
@@ -104,6 +114,10 @@ class Workload:
         self._idempotent_under_way = 0
         for name, log in standard_logs().items():
             ledger.logs.setdefault(name, log)
+        if transactions:
+            for name in transactional.TOPICS:
+                ledger.logs.setdefault(name, Log(name, {"internal.segment.bytes": 3000, **SMALL}))
+            ledger.producers = ledger.producers or transactional.producers()
 
     def run(self, host: str, port: int, seconds: float, rounds: int = 1 << 30) -> bool:
         """Whether the broker was still running at the end."""
@@ -115,6 +129,7 @@ class Workload:
                     if time.monotonic() > deadline:
                         break
                     self._round(client, self._choose(self.chance.randint(1, UNDER_WAY_MAX)))
+                    self._transact(client)
         except (ConnectionError, TimeoutError):
             return False
         return True
@@ -122,9 +137,18 @@ class Workload:
     def _begin(self, client: Pipeline) -> None:
         absent = [log for log in self.ledger.logs.values() if log.state == "absent"]
         self._round(client, [find_coordinator(), *(self.create(log) for log in absent)])
+        if self.ledger.producers:
+            transactional.find_coordinator(client)
         for log in self.ledger.logs.values():
             if log.idempotent and log.state == "there":
                 self._begin_producer(client, log)
+
+    def _transact(self, client: Pipeline) -> None:
+        there = all(log.state == "there" for log in map(self.ledger.logs.get, transactional.TOPICS) if log)
+        if self.ledger.producers and there and self.chance.random() < TRANSACTIONS:
+            producer = self.chance.choice(list(self.ledger.producers.values()))
+            number = self.ledger.next_number
+            transactional.transact(client, producer, self.chance, number, self.passes)
 
     def _begin_producer(self, client: Pipeline, log: Log) -> None:
         """A new producer gets its id; an existing one repeats the batches without an answer."""
@@ -171,7 +195,11 @@ class Workload:
         return [operation for operation in made if operation is not None]
 
     def _standard(self) -> list[Log]:
-        return [log for log in self.ledger.logs.values() if log.state == "there"]
+        return [
+            log
+            for log in self.ledger.logs.values()
+            if log.state == "there" and log.name not in transactional.TOPICS
+        ]
 
     def produce_somewhere(self) -> Operation | None:
         logs = self._standard()
