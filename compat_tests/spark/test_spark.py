@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ ROWS = 100_000
 KEYS = 1000
 PARTITIONS = 3
 CREATE_TIMEOUT_S = 30
+TRANSACTION_TIMEOUT_S = 30
 STREAM_TIMEOUT_S = 120
 
 
@@ -164,3 +166,76 @@ def test_a_stream_writes_what_it_reads_to_another_topic(
         stream.stop()
     got = columns(read(spark, bootstrap, copy)).select("row").collect()
     assert sorted(row["row"] for row in got) == list(range(1000))
+
+
+def transaction(bootstrap: str, topic: str, values: list[str]) -> Producer:
+    """A transaction of its own with these values in partition 0, acknowledged and open."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"{topic}-{values[0]}"})
+    producer.init_transactions(TRANSACTION_TIMEOUT_S)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value.encode(), partition=0)
+    assert producer.flush(TRANSACTION_TIMEOUT_S) == 0
+    return producer
+
+
+def values(frame: DataFrame) -> list[str]:
+    return [
+        row["value"]
+        for row in frame.selectExpr("cast(value as string) as value", "offset").sort("offset").collect()
+    ]
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+def test_a_batch_sees_of_transactions_what_its_isolation_level_shows(
+    spark: SparkSession, bootstrap: str, new_topic: Callable[[str], str], isolation: str
+) -> None:
+    topic = create(bootstrap, new_topic("transactions"), 1)
+    options = {"kafka.isolation.level": isolation}
+    uncommitted = isolation == "read_uncommitted"  # the default
+    transaction(bootstrap, topic, ["a", "b"]).commit_transaction(TRANSACTION_TIMEOUT_S)
+    transaction(bootstrap, topic, ["lost"]).abort_transaction(TRANSACTION_TIMEOUT_S)
+    transaction(bootstrap, topic, ["c"]).commit_transaction(TRANSACTION_TIMEOUT_S)
+    opened = transaction(bootstrap, topic, ["d", "e"])
+    decided = ["a", "b", *(["lost"] if uncommitted else []), "c"]
+    assert values(read(spark, bootstrap, topic, **options)) == decided + (["d", "e"] if uncommitted else [])
+    opened.commit_transaction(TRANSACTION_TIMEOUT_S)
+    assert values(read(spark, bootstrap, topic, **options)) == [*decided, "d", "e"]
+
+
+def test_a_stream_waits_for_open_transactions(
+    spark: SparkSession, bootstrap: str, new_topic: Callable[[str], str], tmp_path: Path
+) -> None:
+    """With read_committed: each of its runs goes on where decided records ended in the one before."""
+    topic = create(bootstrap, new_topic("transactions"), 1)
+    seen: list[str] = []
+
+    def run() -> list[str]:
+        seen.clear()
+        stream = (
+            spark.readStream.format("kafka")
+            .option("kafka.bootstrap.servers", bootstrap)
+            .option("kafka.isolation.level", "read_committed")
+            .option("subscribe", topic)
+            .option("startingOffsets", "earliest")
+            .load()
+            .writeStream.foreachBatch(lambda batch, _batch_id: seen.extend(values(batch)))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        try:
+            assert stream.awaitTermination(STREAM_TIMEOUT_S), (
+                "the stream did not come to the end of the topic"
+            )
+        finally:
+            stream.stop()
+        return list(seen)
+
+    transaction(bootstrap, topic, ["a", "b"]).commit_transaction(TRANSACTION_TIMEOUT_S)
+    opened = transaction(bootstrap, topic, ["open", "too"])
+    transaction(bootstrap, topic, ["behind"]).commit_transaction(TRANSACTION_TIMEOUT_S)
+    assert run() == ["a", "b"]
+    opened.abort_transaction(TRANSACTION_TIMEOUT_S)
+    assert run() == ["behind"]
+    assert run() == []
