@@ -38,6 +38,7 @@ USUAL_S = {
     "compat-clients": 50,
     "compat-clients-quick": 15,
     "compat-groups": 110,
+    "compat-transactions": 65,
     "compat-tools": 110,
     "compat-exchange": 60,
     "compat-cleaner": 25,
