@@ -43,8 +43,6 @@ CONFIG = {
 PASSES = Path(__file__).with_suffix(".txt").read_text().splitlines()  # these, and no others
 LATER = {
     "test_admin_integration.py::test_create_describe_delete_acls": "security",
-    "test_producer_integration.py::test_transactional_producer_messages": "transactions",
-    "test_producer_integration.py::test_transactional_producer_offsets": "transactions",
 }
 
 # The distribution lacks test/service.py, of which its fixtures use this much if the broker is already running.
