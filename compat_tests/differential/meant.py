@@ -277,12 +277,10 @@ UNORDERED: dict[str, Callable[[Side, Any], Any]] = {
 }
 
 LATER = {
-    "transactions": "no offsets in transactions",
     "share groups": "no coordinator for share partitions: FindCoordinator says so in words of its own",
 }
 
 SECURITY = "no authentication and no ACLs yet"
-TRANSACTIONS = LATER["transactions"]
 SHARE_GROUPS = LATER["share groups"]
 STREAMS_GROUPS = "no groups of the streams protocol: Kafka Streams uses classic groups"
 APIS_LATER = {

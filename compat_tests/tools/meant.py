@@ -21,8 +21,6 @@ LATER = [
     # share groups, whose coordinator does not exist yet
     r"(Share\w*|AlterShareGroupOffsets|DeleteShareGroup\w*|DescribeShareGroupOffsets|\w+ShareGroupState\w*)\(\d+\): ",
     r"Streams\w*\(\d+\): ",
-    # transactions
-    r"TxnOffsetCommit\(\d+\): ",
     # security
     r"(SaslHandshake|SaslAuthenticate|\w+Acls|\w+DelegationToken|\w+UserScramCredentials)\(\d+\): ",
 ]

@@ -12,7 +12,7 @@ from pykafkad import errors
 from pykafkad.cluster import topic_names
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.pieces import pieces
-from pykafkad.messages import AddPartitionsToTxnResponse
+from pykafkad.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, TOPIC, TRANSACTIONAL_ID, WRITE, Need
 from pykafkad.slices import finish
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.coordinator.runtime.callers import AskerInSlices
     from pykafkad.handlers.broker import Broker
-    from pykafkad.messages import AddPartitionsToTxnRequest
     from pykafkad.pure.transactions.transaction import Partition
     from pykafkad.slices import Work
 
 
+Topic = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
 Result = AddPartitionsToTxnResponse.AddPartitionsToTxnResult
 TopicResult = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
 PartitionResult = AddPartitionsToTxnResponse.AddPartitionsToTxnPartitionResult
@@ -83,6 +83,8 @@ class Adding:
                 others = errors.NONE
             except KafkaError as error:
                 others = self._told(error.code)
+        if verify_only or self._bad:
+            return (yield from answers((yield from once(self._topics)), codes, others))
         return (yield from answers(self._topics, codes, others))
 
     def _sort(self) -> Work:
@@ -134,6 +136,17 @@ def told(code: int, version: int) -> int:
     if code == errors.PRODUCER_FENCED and version < FENCED_SINCE:
         return errors.INVALID_PRODUCER_EPOCH
     return code
+
+
+def once(topics: list[Any]) -> Work:
+    """The same with each partition once, in one place: what is said of partitions rather than of the transaction."""
+    found: dict[str, dict[int, None]] = {}
+    for topic in topics:
+        for indexes in pieces(topic.partitions):
+            if indexes:
+                found.setdefault(topic.name, {}).update(dict.fromkeys(indexes))
+            yield
+    return [Topic(name=name, partitions=list(indexes)) for name, indexes in found.items()]
 
 
 def answers(topics: list[Any], codes: dict[Partition, int], others: int) -> Work:

@@ -165,6 +165,26 @@ def test_partitions_are_added_all_or_none(desk: Desk) -> None:
     assert desk.states() == ["Empty"]
 
 
+@pytest.mark.parametrize(
+    ("verify_only", "topic", "shown"),
+    [
+        (False, "t", [("t", [0, 0]), ("t", [1]), ("u", [])]),
+        (True, "t", [("t", [0, 1])]),
+        (False, "no", [("no", [0, 1])]),
+    ],
+)
+def test_what_is_said_of_partitions_is_said_once(
+    desk: Desk, verify_only: bool, topic: str, shown: list[tuple[str, list[int]]]
+) -> None:
+    """What is said of the transaction is repeated for everything that was asked for, as in Kafka."""
+    topics = [Topic(name=topic, partitions=[0, 0]), Topic(name=topic, partitions=[1]), Topic(name="u")]
+    asked = Asked(transactional_id="z", producer_id=7, verify_only=verify_only, topics=topics)
+    answer = desk.ask(messages.AddPartitionsToTxnRequest(transactions=[asked]), 5)
+    rows = answer.results_by_transaction[0].topic_results
+    found = [(row.name, [each.partition_index for each in row.results_by_partition]) for row in rows]
+    assert found == shown
+
+
 def test_brokers_ask_for_many_producers_at_once(desk: Desk) -> None:
     producers = {name: desk.begun(name) for name in ("x", "y")}
     assert desk.join(producers["x"], A) == [0]
