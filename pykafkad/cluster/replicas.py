@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.clock import Clock
+    from pykafkad.storage.files import TopicPartition
     from pykafkad.storage.log.log import Log
 
 
@@ -51,8 +52,9 @@ class Replicas:
     def listener_of(self, log: Log) -> Replica:
         return Replica(log, self)
 
-    def added(self, log: Log) -> None:
-        self.table[log.topic, log.index] = of(log)
+    def added(self, key: TopicPartition, log: Log) -> None:
+        """`key`: the storage's own, so that there is one of it."""
+        self.table[key] = of(log)
 
     def removed(self, log: Log) -> None:
         del self.table[log.topic, log.index]

@@ -9,10 +9,11 @@ change is asked for at a time. No I/O and no clock: the caller passes the time.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
 UNKNOWN = -1
 NEVER_MS = -(1 << 62)
@@ -55,6 +56,15 @@ class Follower:
         return self.end_offset == leader_end_offset or now_ms - self.caught_up_ms <= max_lag_ms
 
 
+@lru_cache(maxsize=1_000)
+def members_of(*nodes: int) -> frozenset[int]:
+    """Partitions by the thousand have the same ISR: they share it."""
+    return frozenset(nodes)
+
+
+NO_FOLLOWERS: Mapping[int, Follower] = {}  # which partitions of a single replica share, too
+
+
 class Leadership:
     """One leader epoch of a partition, on the node that leads in it."""
 
@@ -90,12 +100,13 @@ class Leadership:
         self.epoch_start = epoch_start  # the log end offset when the epoch began
         self.partition_epoch = partition_epoch
         self.max_lag_ms = max_lag_ms
-        self.isr = self.maximal_isr = frozenset(isr)
+        self.isr = self.maximal_isr = members_of(*isr)
         self.asked_for: frozenset[int] | None = None  # an ISR that the controller has not confirmed yet
         # Members of the ISR get one replica.lag.time.max.ms to show that they are in sync.
-        self.followers = {
-            each: Follower(now_ms if each in self.isr else NEVER_MS) for each in replicas if each != node_id
-        }
+        others = [each for each in replicas if each != node_id]
+        self.followers = NO_FOLLOWERS
+        if others:
+            self.followers = {each: Follower(now_ms if each in self.isr else NEVER_MS) for each in others}
         self.reconfigure(min_insync_replicas, now_ms)
 
     # -- the size of the ISR
@@ -163,7 +174,7 @@ class Leadership:
         """The controller's answer; returns False if it is older than what is known."""
         if partition_epoch < self.partition_epoch:
             return False
-        self.isr = self.maximal_isr = frozenset(isr)
+        self.isr = self.maximal_isr = members_of(*isr)
         self.asked_for = None
         self.partition_epoch = partition_epoch
         self.look_again(now_ms)

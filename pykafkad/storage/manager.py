@@ -50,7 +50,7 @@ if TYPE_CHECKING:
         """Who has a replica for each log: told which logs there are."""
 
         def listener_of(self, log: Log) -> LogListener: ...
-        def added(self, log: Log) -> None: ...
+        def added(self, key: TopicPartition, log: Log) -> None: ...
         def removed(self, log: Log) -> None: ...
 
 
@@ -262,10 +262,11 @@ class LogManager:
 
     def add(self, partition: Log) -> None:
         """It is served from now on."""
-        self.partitions[partition.topic, partition.index] = partition
+        key = partition.topic, partition.index
+        self.partitions[key] = partition
         self._counts[partition.topic] = self._counts.get(partition.topic, 0) + 1
         partition.log_directory.partition_count += 1
-        self._replicas.added(partition)
+        self._replicas.added(key, partition)
 
     def _take(self, topic: str, index: int) -> Log:
         """It is not served any more; who waits for it is told."""
