@@ -7,11 +7,11 @@ anything is touched.
 
 from __future__ import annotations
 
+import _socket
 import gc
 import os
 import resource
 import signal
-import socket
 import sys
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -246,7 +246,7 @@ class Broker(ServingBroker):
 
     def _handle_signals(self) -> None:
         """A signal wakes the loop through a socket, since the loop may sleep outside of Python."""
-        ours, theirs = socket.socketpair()
+        ours, theirs = _socket.socketpair()
         ours.setblocking(False)
         theirs.setblocking(False)
         self._signal_sockets = ours, theirs

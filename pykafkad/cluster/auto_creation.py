@@ -7,7 +7,7 @@ soon as the metadata has the topic. Invariant: whoever waits for a topic is told
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import internal_topics
 from pykafkad.cluster.topic_creation import Planned
@@ -25,14 +25,12 @@ if TYPE_CHECKING:
     from pykafkad.quiet import Allows
     from pykafkad.slices import Work
 
+    # Who is told, and what gives the one partition that is needed, when there are partitions; None: all are.
+    Waiting = tuple[Callable[[Planned], None], Callable[[], int] | None]
+
 TOLD = (INVALID_REPLICATION_FACTOR,)  # by whoever refused it, with what to do
 
 log = logger("controller")
-
-
-class Waiting(NamedTuple):
-    done: Callable[[Planned], None]
-    needed: Callable[[], int] | None  # the one partition that is needed, when there are partitions
 
 
 class AutoCreation:
@@ -64,7 +62,7 @@ class AutoCreation:
         self, name: str, done: Callable[[Planned], None], needed: Callable[[], int] | None = None
     ) -> None:
         """`done` is told what became of the topic: it may have been created by others."""
-        self._waiting.setdefault(name, []).append(Waiting(done, needed))
+        self._waiting.setdefault(name, []).append((done, needed))
         if name in self._creating and name in self._image.topics:
             self._applied([Planned(name)])
         else:
@@ -80,7 +78,7 @@ class AutoCreation:
                 done()
 
         for name in names:
-            self._waiting.setdefault(name, []).append(Waiting(told, None))
+            self._waiting.setdefault(name, []).append((told, None))
         self._begin(names)
 
     def _begin(self, names: Sequence[str]) -> None:
@@ -107,13 +105,13 @@ class AutoCreation:
         """The metadata has the topics, and their logs are to be made: at once those that somebody waits for."""
         for topic in planned:
             waiting = self._waiting.get(topic.name, [])
-            if topic.error is not None or all(each.needed is None for each in waiting):
+            if topic.error is not None or all(needed is None for _, needed in waiting):
                 continue
-            self._waiting[topic.name] = [each for each in waiting if each.needed is None]
-            for each in waiting:
-                if each.needed is not None:
-                    self._lead(topic.name, each.needed())
-                    tell(each.done, topic)
+            self._waiting[topic.name] = [(done, needed) for done, needed in waiting if needed is None]
+            for done, needed in waiting:
+                if needed is not None:
+                    self._lead(topic.name, needed())
+                    tell(done, topic)
 
     def _created(self, planned: Sequence[Planned]) -> None:
         failed = [topic for topic in planned if topic.error is not None and topic.error.code not in TOLD]
@@ -122,5 +120,5 @@ class AutoCreation:
             log.warn(f"topic {failed[0].name} could not be created{more}: {failed[0].error}")
         for topic in planned:
             self._creating.discard(topic.name)
-            for each in self._waiting.pop(topic.name, ()):
-                tell(each.done, topic)
+            for done, _ in self._waiting.pop(topic.name, ()):
+                tell(done, topic)

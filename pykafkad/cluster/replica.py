@@ -90,7 +90,7 @@ class Replica:
         alone = (self.surroundings.node_id,)
         members = members or Members(alone, alone)
         if self.leadership is None or self.leader_epoch != leader_epoch:
-            self.become_leader(leader_epoch, *members)
+            self.become_leader(leader_epoch, members.replicas, members.isr, members.partition_epoch)
         elif members.partition_epoch > self.leadership.partition_epoch:
             self.isr_confirmed(leader_epoch, members.isr, members.partition_epoch)
 

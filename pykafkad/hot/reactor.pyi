@@ -1,7 +1,7 @@
 """The face of ext/reactor.pyx; pykafkad/net/loop.py has the same one in plain Python."""
 
+from _socket import socket
 from collections.abc import Callable
-from socket import socket
 from typing import Any, Final, TypeAlias
 from typing import Protocol as Face
 

@@ -7,7 +7,7 @@ they came. A name that is not resolved within DEADLINE_MS counts as unknown. Wha
 
 from __future__ import annotations
 
-import socket
+import _socket
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.logs import logger
@@ -80,9 +80,9 @@ def is_a_name(host: str | None) -> bool:
     """Whether it must be looked up: an address is what it says."""
     if not host:
         return False
-    for family in (socket.AF_INET, socket.AF_INET6):
+    for family in (_socket.AF_INET, _socket.AF_INET6):
         try:
-            socket.inet_pton(family, host)
+            _socket.inet_pton(family, host)
             return False
         except (OSError, ValueError, UnicodeError):
             continue
@@ -91,6 +91,8 @@ def is_a_name(host: str | None) -> bool:
 
 def address_of(host: str) -> str | None:
     """None where nobody knows it. Asks the resolver, which can take long: for a thread."""
+    import socket
+
     if len(host) > NAME_MAX:
         return None
     try:

@@ -9,7 +9,7 @@ share is accepted and closed. (KIP-308, KIP-402)
 
 from __future__ import annotations
 
-import socket
+import _socket  # the module socket takes half a megabyte, and a sixth of a start
 from errno import EADDRINUSE
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,7 @@ class Listener:
         self.endpoint = endpoint
         self.max_connections = max_connections
         self.count = 0
-        self.sock: socket.socket | None = None
+        self.sock: _socket.socket | None = None
         self.accepting: ReactorListener | None = None
 
     def bind(self, config: BrokerConfig, address: str) -> None:
@@ -307,7 +307,7 @@ def _by_address(overrides: dict[str, int]) -> dict[str, int]:
     by_address = {}
     for host, most in overrides.items():
         try:
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+            found = _socket.getaddrinfo(host, None, type=_socket.SOCK_STREAM)
         except (OSError, UnicodeError) as error:
             raise StartupError(f"max.connections.per.ip.overrides: host {host}: {_why(error)}") from None
         by_address[str(found[0][4][0])] = most
@@ -319,16 +319,18 @@ def _looked_up(endpoint: Endpoint) -> str:
     if endpoint.is_wildcard or not is_a_name(endpoint.host):
         return endpoint.host
     try:
-        return str(socket.getaddrinfo(endpoint.host, endpoint.port, type=socket.SOCK_STREAM)[0][4][0])
+        return str(_socket.getaddrinfo(endpoint.host, endpoint.port, type=_socket.SOCK_STREAM)[0][4][0])
     except (OSError, UnicodeError) as error:
         raise StartupError(f"Listener {endpoint} cannot be bound: {_why(error)}{_advice(error)}") from None
 
 
-def _bound_socket(endpoint: Endpoint, address: str, config: BrokerConfig) -> socket.socket:
-    host, family = address, socket.AF_INET6 if ":" in address else socket.AF_INET
+def _bound_socket(endpoint: Endpoint, address: str, config: BrokerConfig) -> _socket.socket:
+    host, family = address, _socket.AF_INET6 if ":" in address else _socket.AF_INET
     if not host or host == "::":
-        family, host = (socket.AF_INET6, "::") if socket.has_dualstack_ipv6() else (socket.AF_INET, "0.0.0.0")
-    sock = socket.socket(family, socket.SOCK_STREAM)
+        from socket import has_dualstack_ipv6
+
+        family, host = (_socket.AF_INET6, "::") if has_dualstack_ipv6() else (_socket.AF_INET, "0.0.0.0")
+    sock = _socket.socket(family, _socket.SOCK_STREAM)
     try:
         _set_options(sock, endpoint, config)
         sock.bind((host, endpoint.port))
@@ -338,27 +340,31 @@ def _bound_socket(endpoint: Endpoint, address: str, config: BrokerConfig) -> soc
     return sock
 
 
-def _set_options(sock: socket.socket, endpoint: Endpoint, config: BrokerConfig) -> None:
+def _set_options(sock: _socket.socket, endpoint: Endpoint, config: BrokerConfig) -> None:
     """Accepted sockets have them from the listening one."""
     if endpoint.port:  # a port of the system's choice must be nobody else's
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if sock.family == socket.AF_INET6:
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+    if sock.family == _socket.AF_INET6:
         only_six = endpoint.host not in ("", "::")
-        sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, only_six)
-    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, only_six)
+    sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
+    sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
     # A send buffer of Kafka's default size doubles what one fetching socket gets on loopback; a receive buffer of
     # that size costs a large produce a fifth, so the kernel sizes that one unless somebody set the key.
     send_bytes, receive_bytes = config["socket.send.buffer.bytes"], config["socket.receive.buffer.bytes"]
     if send_bytes != AS_THE_SYSTEM_SAYS:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_bytes)
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDBUF, send_bytes)
     if receive_bytes != AS_THE_SYSTEM_SAYS and config.explicit("socket.receive.buffer.bytes"):
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_RCVBUF, receive_bytes)
 
 
 def _reachable(host: str) -> str:
     """A name for a host that was left open, as Kafka chooses it: this machine's own."""
-    return host if host not in ("", "::", "0.0.0.0") else socket.getfqdn()
+    if host not in ("", "::", "0.0.0.0"):
+        return host
+    from socket import getfqdn
+
+    return getfqdn()
 
 
 def _advice(error: OSError | UnicodeError) -> str:

@@ -44,6 +44,7 @@ from pykafkad.net.plain_watch import (
 )
 
 if TYPE_CHECKING:
+    from _socket import socket as RawSocket
     from collections.abc import Callable
 
     from pykafkad.hot.reactor import Answer, Clock
@@ -134,7 +135,7 @@ class Reactor:
 
     def listen(
         self,
-        sock: socket.socket,
+        sock: RawSocket,
         on_accept: Callable[[Connection], bool],
         *,
         protocol: Protocol | None = None,
@@ -143,7 +144,7 @@ class Reactor:
         return Listener(self, sock, on_accept, self._expect(protocol), transport)
 
     def adopt(
-        self, sock: socket.socket, *, protocol: Protocol | None = None, transport: Transport | None = None
+        self, sock: RawSocket, *, protocol: Protocol | None = None, transport: Transport | None = None
     ) -> Connection:
         own = socket.socket(sock.family, sock.type, sock.proto, sock.detach())
         connection = Connection(self, own, None, self._expect(protocol))

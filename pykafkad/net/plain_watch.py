@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pykafkad.net.plain_connections import Connection
 
 if TYPE_CHECKING:
+    from _socket import socket as RawSocket
     from collections.abc import Callable
 
     from pykafkad.net.plain_loop import Reactor
@@ -72,7 +73,7 @@ class Listener(Watch):
     def __init__(
         self,
         reactor: Reactor,
-        sock: socket.socket,
+        sock: RawSocket,
         on_accept: Callable[[Connection], bool],
         protocol: Protocol,
         transport: Transport | None,
@@ -89,9 +90,8 @@ class Listener(Watch):
             if self._closed or self._paused or self._resting:
                 break
             try:
-                sock = self.sock.accept()[0]
-                fd = sock.fileno()
-                self._admit(sock)
+                fd = self.sock._accept()[0]  # type: ignore[attr-defined]  # it has it, as socket.socket's accept() shows
+                self._admit(socket.socket(fileno=fd))
                 if fd >= self._reactor.descriptors_max:  # the lowest that was free
                     self._rest(OSError(errno.EMFILE, os.strerror(errno.EMFILE)))
             except BlockingIOError:

@@ -8,16 +8,17 @@ directory, which needs Linux' /proc and leaves nothing behind that would have to
 
 from __future__ import annotations
 
+import _socket
 import contextlib
 import errno
 import os
-import socket
 import stat
 import struct
 import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Iterator
 
 ADDRESS_BYTES = 100  # sun_path has 108 on Linux, 104 elsewhere, with a zero at its end
@@ -41,11 +42,11 @@ def _address(path: str) -> Iterator[str]:
         os.close(fd)
 
 
-def bind(path: str) -> socket.socket:
+def bind(path: str) -> _socket.socket:
     """A socket that only its owner can open, bound and not listening yet; OSError."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         with _address(path) as address:
             sock.bind(address)
@@ -69,6 +70,8 @@ def _keep_private(path: str) -> None:
 
 def connect(path: str, timeout_s: float) -> socket.socket:
     """OSError: nobody listens there, or it is somebody else's."""
+    import socket
+
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.settimeout(timeout_s)
@@ -84,6 +87,9 @@ def is_ours(fd: int) -> bool:
     """Whether who connected is this user (or root), where the system says who it is; elsewhere the mode alone counts."""
     if sys.platform != "linux":
         return True
-    with socket.socket(fileno=os.dup(fd)) as sock:
-        asked = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
+    sock = _socket.socket(fileno=os.dup(fd))
+    try:
+        asked = sock.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, CREDENTIALS.size)
+    finally:
+        sock.close()
     return CREDENTIALS.unpack(asked)[1] in (os.geteuid(), 0)

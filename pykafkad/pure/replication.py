@@ -10,7 +10,7 @@ change is asked for at a time. No I/O and no clock: the caller passes the time.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -21,12 +21,15 @@ NO_LIMIT = 1 << 63
 NOWHERE = -1
 
 
-class Members(NamedTuple):
+class Members:
     """Who has a partition, as the metadata says."""
 
-    replicas: Sequence[int]
-    isr: Sequence[int]
-    partition_epoch: int = 0
+    __slots__ = ("isr", "partition_epoch", "replicas")
+
+    def __init__(self, replicas: Sequence[int], isr: Sequence[int], partition_epoch: int = 0) -> None:
+        self.replicas = replicas
+        self.isr = isr
+        self.partition_epoch = partition_epoch
 
 
 class Follower:

@@ -237,6 +237,7 @@ def test_a_start_imports_nothing_of_what_it_may_be_asked() -> None:
     loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     assert "pykafkad.control.server" in loaded
     later = (
+        "socket",
         "json",
         "fnmatch",
         "pykafkad.request_watch",

@@ -22,7 +22,6 @@ from pykafkad.logs import logger
 from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.files import METADATA_TOPIC, TopicPartition
-from pykafkad.storage.recovery import leftovers, recovery
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from pykafkad.storage.log.log import Log
     from pykafkad.storage.log.settings import TopicConfig
     from pykafkad.storage.manager import LogManager
+    from pykafkad.storage.recovery.recovery import Hints
 
 
 LARGE_BYTES = 1 << 20  # to walk less than that takes no longer than to hand it to a thread
@@ -48,7 +48,7 @@ class Job:
 
     __slots__ = ("bytes", "failed", "first_dirty_offset", "hints", "key", "partition", "walked")
 
-    def __init__(self, partition: Log, hints: recovery.Hints, first_dirty_offset: int | None) -> None:
+    def __init__(self, partition: Log, hints: Hints, first_dirty_offset: int | None) -> None:
         self.partition = partition
         self.key: TopicPartition = (partition.topic, partition.index)
         self.hints = hints
@@ -70,11 +70,15 @@ class Job:
             if files.is_of_disk(error):
                 raise
             log.warn(f"{self.partition.directory} is looked at once more: {error}")
+            from pykafkad.storage.recovery import leftovers
+
             leftovers.set_unreadable_aside(self.partition.directory)
             self.partition = self.partition.anew()
             self._load()
 
     def _load(self) -> None:
+        from pykafkad.storage.recovery import recovery
+
         recovery.load(self.partition, self.hints)
         self.partition.first_dirty_offset = self.first_dirty_offset
 
@@ -157,6 +161,8 @@ class Loading:
                     self._manager.unusable[key] = self._known[key]
 
     def _partition(self, directory: LogDirectory, key: TopicPartition, path: str, offsets: Offsets) -> None:
+        from pykafkad.storage.recovery.recovery import Hints  # an empty broker has no use of it
+
         manager = self._manager
         topic_id = checkpoints.read_topic_id(path)
         expected = self._known.get(key)
@@ -170,7 +176,7 @@ class Loading:
         partition = manager.log_class(*key, expected, directory, settings, manager.context)
         if topic_id is None:
             checkpoints.write_topic_id(path, expected)
-        hints = recovery.Hints(
+        hints = Hints(
             clean=directory.was_clean,
             now_ms=manager.clock.now_ms(),
             recovery_point=offsets.points.get(key, 0),
@@ -362,6 +368,8 @@ class Recovery:
 
 def bytes_to_walk(directory: str, recovery_point: int) -> int:
     """The logs from the segment on that the recovery point lies in."""
+    from pykafkad.storage.recovery import leftovers
+
     sizes = {
         base: entry.stat().st_size
         for entry in os.scandir(directory)
