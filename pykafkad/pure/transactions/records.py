@@ -1,8 +1,7 @@
 """Records of `__transaction_state`: a transactional id, and its Transaction.
 
 Key: int16 0, then TransactionLogKey. Value: int16 version, then TransactionLogValue; version 1 is written from
-transaction version 1 on. Kafka writes neither producer id of a rotation, but reads both: they are written here while
-there are any, since what was answered must hold after a restart.
+transaction version 1 on, and has the producer ids before and after a rotation besides.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from pykafkad.hot.wire import WireError
 from pykafkad.messages import TransactionLogKey, TransactionLogValue
 from pykafkad.pure.effects import UnknownRecord
-from pykafkad.pure.transactions.transaction import EMPTY, NONE, STATE_NAMES, Transaction
+from pykafkad.pure.transactions.transaction import EMPTY, STATE_NAMES, Transaction
 
 PartitionsSchema = TransactionLogValue.PartitionsSchema
 KEY_VERSION = 0
@@ -35,9 +34,8 @@ def encode_value(transaction: Transaction, transaction_version: int) -> bytes:
     )
     if version:
         value.client_transaction_version = transaction.client_version
+        value.previous_producer_id = transaction.previous_producer_id
         value.next_producer_id = transaction.next_producer_id
-        if transaction.previous_producer_id != transaction.producer_id:
-            value.previous_producer_id = transaction.previous_producer_id
     return version.to_bytes(2) + value.encode(version)
 
 
@@ -73,8 +71,6 @@ def decode_value(value: bytes) -> Transaction:
         read.producer_id, read.transaction_timeout_ms, read.transaction_last_update_timestamp_ms
     )
     transaction.previous_producer_id = read.previous_producer_id
-    if transaction.previous_producer_id == NONE:
-        transaction.previous_producer_id = read.producer_id
     transaction.next_producer_id = read.next_producer_id
     transaction.epoch = read.producer_epoch
     transaction.state = read.transaction_status
