@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -47,7 +47,7 @@ class Room:
     def __init__(self, transaction_version: int = 2) -> None:
         self.now_ms = NOW_MS
         self.transaction_version = transaction_version
-        self.producer_ids = count(1000)
+        self.producer_ids: Iterator[int] = count(1000)
         self.log: list[tuple[bytes, bytes | None]] = []
         self.marks: list[tuple[str, Transaction, frozenset[Partition]]] = []  # asked for and not taken yet
         self._load()

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tarfile
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.hot.records import read
 from pykafkad.hot.wire import WireError
 from pykafkad.pure.effects import UnknownRecord
 from pykafkad.pure.transactions import records
@@ -17,6 +20,7 @@ from tests.transactions_kit import EXPIRATION_MS, MAX_TIMEOUT_MS, NOW_MS, Asked,
 
 A, B, C = ("a", 0), ("a", 1), ("b", 0)
 LAST_EPOCH = LARGEST_EPOCH - 1  # the last one that a producer may have
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 @pytest.fixture(params=(0, 1, 2), ids=("TV0", "TV1", "TV2"))
@@ -423,3 +427,52 @@ def test_records_are_read_as_they_were_written(version: int) -> None:
 def test_strange_records_are_told_apart(key: bytes | None, value: bytes, problem: type[Exception]) -> None:
     with pytest.raises(problem):
         records.decode(key, value)
+
+
+# -- what Kafka wrote
+
+
+def kafkas(name: str) -> list[tuple[bytes, bytes]]:
+    """The records of a partition of `__transaction_state`."""
+    with tarfile.open(GOLDEN / "logs.tar.gz") as archive:
+        file = archive.extractfile(f"logs/{name}/{0:020}.log")
+        assert file is not None
+        rows = file.read()
+    return [(bytes(row.key or b""), bytes(row.value or b"")) for row in read(rows)]
+
+
+def do_the_same(room: Room, name: str, theirs: Transaction) -> None:
+    """What must have been asked for, since it came to this."""
+    ours = room.machine.by_id.get(name)
+    room.now_ms = theirs.updated_ms
+    if theirs.state_name == "Empty":
+        room.producer_ids = iter((theirs.producer_id,))
+        room.init(name, theirs.timeout_ms)
+        return
+    assert ours is not None
+    producer = ours.producer_id, ours.epoch
+    if theirs.state_name == "Ongoing":
+        room.add(producer, *theirs.partitions, name=name, version=theirs.client_version)
+    elif theirs.is_prepared:
+        room.end(producer, theirs.state_name == "PrepareCommit", name, theirs.client_version)
+    else:
+        room.mark_all()
+
+
+@pytest.mark.parametrize(
+    "name", ["transactions/data/__transaction_state-0", "compacted/data/__transaction_state-1"]
+)
+def test_what_kafka_wrote_is_what_the_machine_writes(name: str) -> None:
+    room = Room(2)
+    for key, value in kafkas(name):
+        transactional_id, theirs = records.decode(key, value)
+        assert theirs is not None
+        do_the_same(room, transactional_id, theirs)
+        room.end_pass()
+        our_key, our_value = room.log[-1]
+        ours = records.decode(our_key, our_value)[1]
+        for field in Transaction.__slots__:
+            assert getattr(ours, field) == getattr(theirs, field), (field, theirs.state_name)
+        if len(theirs.partitions) < 2:  # whose order is no matter
+            assert (our_key, our_value) == (key, value)
+    assert len(room.log) == len(kafkas(name)) > 4
