@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pykafkad import errors, messages
+from pykafkad.errors import KafkaError
 from pykafkad.hot import records
 from pykafkad.pure.transactions.records import decode
 from pykafkad.pure.transactions.transaction import Partition
@@ -312,6 +313,47 @@ def test_a_new_leader_epoch_is_in_the_markers(desk: Desk) -> None:
     assert desk.end(producer).error_code == errors.NONE
     entry = desk.storage.partitions[A].producers.producers[producer[0]]
     assert entry.coordinator_epoch == shard.leader_epoch == 5
+
+
+def test_who_leads_again_finishes_what_was_decided(desk: Desk) -> None:
+    producer = desk.begun()
+    desk.join(producer, A)
+    desk.produce(producer, A)
+    given = desk.send_end(producer, True)
+    desk.end_pass()
+    coordinator = desk.transaction_coordinator
+    coordinator.resigned(0, 5)
+    assert desk.answer_of(given, "EndTxnRequest", 5).error_code == errors.NOT_COORDINATOR
+    assert desk.init().error_code == errors.NOT_COORDINATOR
+    for _ in range(5):
+        desk.settle()
+        desk.end_pass()
+    assert desk.states()[-1] == "PrepareCommit"  # which is not ours to complete
+    coordinator.elected(0, 6)
+    for _ in range(5):
+        desk.settle()
+        desk.end_pass()
+    assert desk.states()[-1] == "CompleteCommit"
+    entry = desk.storage.partitions[A].producers.producers[producer[0]]
+    assert (desk.kinds(A), entry.coordinator_epoch) == ([None, 1], 6)
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_who_needs_a_producer_id_waits_for_one(desk: Desk, refused: bool) -> None:
+    asked: list[Any] = []
+    desk.take_producer_id = asked.append  # type: ignore[method-assign, assignment]
+    desk.transaction_coordinator = desk.new_transaction_coordinator()
+    request = messages.InitProducerIdRequest(transactional_id="x", transaction_timeout_ms=60_000)
+    given = desk.send(request, 5)
+    desk.end_pass()
+    assert desk.answer_of(given, "InitProducerIdRequest", 5) is None
+    (done,) = asked
+    done(KafkaError(errors.COORDINATOR_LOAD_IN_PROGRESS) if refused else 77)
+    desk.end_pass()
+    answer = desk.answer_of(given, "InitProducerIdRequest", 5)
+    expected = (errors.COORDINATOR_LOAD_IN_PROGRESS, -1, -1) if refused else (errors.NONE, 77, 0)
+    assert (answer.error_code, answer.producer_id, answer.producer_epoch) == expected
+    assert desk.states() == ([] if refused else ["Empty"])
 
 
 @pytest.mark.parametrize(("level", "version"), [(0, 0), (1, 1), (2, 1)])
