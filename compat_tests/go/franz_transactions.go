@@ -15,18 +15,21 @@ type franzTransactional struct {
 	session *kgo.GroupTransactSession
 }
 
-func newFranzTransactional(bootstrap, id string, timeout time.Duration, group, topic string) (transactional, error) {
+func newFranzTransactional(bootstrap, id string, timeout time.Duration, of *ofGroup) (transactional, error) {
 	options := []kgo.Opt{
 		kgo.SeedBrokers(bootstrap), kgo.TransactionalID(id), kgo.TransactionTimeout(timeout),
 		kgo.RecordPartitioner(kgo.ManualPartitioner()), kgo.ProducerLinger(0), kgo.FetchMaxWait(fetchWait),
 	}
 	made := &franzTransactional{}
 	var err error
-	if group == "" {
+	if of == nil {
 		made.client, err = kgo.NewClient(options...)
 	} else {
-		options = append(options, kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic), kgo.RequireStableFetchOffsets(),
+		options = append(options, kgo.ConsumerGroup(of.name), kgo.ConsumeTopics(of.topic), kgo.RequireStableFetchOffsets(),
 			kgo.FetchIsolationLevel(kgo.ReadCommitted()), kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
+		if of.protocol == "consumer" {
+			options = append(options, kgo.ServerSideBalancer())
+		}
 		if made.session, err = kgo.NewGroupTransactSession(options...); err == nil {
 			made.client = made.session.Client()
 		}

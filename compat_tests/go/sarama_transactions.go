@@ -21,7 +21,7 @@ type saramaTransactional struct {
 	consumed []*sarama.ConsumerMessage
 }
 
-func newSaramaTransactional(bootstrap, id string, timeout time.Duration, group, topic string) (transactional, error) {
+func newSaramaTransactional(bootstrap, id string, timeout time.Duration, of *ofGroup) (transactional, error) {
 	config := sarama.NewConfig()
 	config.Version = sarama.MaxVersion
 	config.Net.MaxOpenRequests = 1
@@ -33,9 +33,10 @@ func newSaramaTransactional(bootstrap, id string, timeout time.Duration, group, 
 	config.Producer.Transaction.ID = id
 	config.Producer.Transaction.Timeout = timeout
 	producer, err := sarama.NewSyncProducer([]string{bootstrap}, config)
-	made := &saramaTransactional{producer: producer, groupID: group, messages: make(chan *sarama.ConsumerMessage)}
-	if err == nil && group != "" {
-		err = made.join(bootstrap, topic)
+	made := &saramaTransactional{producer: producer, messages: make(chan *sarama.ConsumerMessage)}
+	if err == nil && of != nil {
+		made.groupID = of.name
+		err = made.join(bootstrap, of.topic)
 	}
 	return made, err
 }

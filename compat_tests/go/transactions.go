@@ -35,8 +35,10 @@ type reader interface {
 
 var errNotCommitted = fmt.Errorf("the client aborted what it was told to commit")
 
+type ofGroup struct{ name, topic, protocol string }
+
 type transactionMakers struct {
-	producer func(bootstrap, id string, timeout time.Duration, group, topic string) (transactional, error)
+	producer func(bootstrap, id string, timeout time.Duration, of *ofGroup) (transactional, error)
 	reader   func(bootstrap, isolation string, of partition) (reader, error)
 }
 
@@ -117,12 +119,12 @@ func (s *transactionSession) make(name string, words []string) (err error) {
 	if err != nil {
 		return err
 	}
-	group, topic := "", ""
+	var group *ofGroup
 	if len(words) > 2 {
-		group, topic = words[2], words[3]
+		group = &ofGroup{words[2], words[3], words[4]}
 	}
 	s.producers[name], err = s.makers.producer(
-		s.bootstrap, words[0], time.Duration(milliseconds)*time.Millisecond, group, topic)
+		s.bootstrap, words[0], time.Duration(milliseconds)*time.Millisecond, group)
 	return err
 }
 

@@ -12,6 +12,7 @@ from _pytest.mark.structures import ParameterSet
 from compat_tests import needs
 
 QUICK_JVM = ("-Xmx192m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+BOTH = ("classic", "consumer")
 JVM = "jvm"  # what has one runs in the same worker, one after the other
 
 
@@ -20,6 +21,7 @@ class Flavour:
     name: str
     command: Callable[[], list[str]]
     worker: str
+    protocols: tuple[str, ...] = ("classic",)  # of groups
     # A transaction with a group's offsets outlives the broker: franz-go's session gives it up when it missed heartbeats.
     keeps_offsets: bool = True
     # It asks for the end again while the coordinator is loading; kafkajs fails for good.
@@ -44,11 +46,11 @@ def _kafkajs() -> list[str]:
 
 
 FLAVOURS = (
-    Flavour("java", _java, JVM),
-    Flavour("confluent-kafka", _python("confluent"), "confluent-kafka"),
+    Flavour("java", _java, JVM, BOTH),
+    Flavour("confluent-kafka", _python("confluent"), "confluent-kafka", BOTH),
     Flavour("kafka-python", _python("kafka_python"), "kafka-python"),
     Flavour("aiokafka", _python("aio"), "aiokafka"),
-    Flavour("franz-go", _go("franz-transactions"), "franz-go", keeps_offsets=False),
+    Flavour("franz-go", _go("franz-transactions"), "franz-go", BOTH, keeps_offsets=False),
     Flavour("sarama", _go("sarama-transactions"), "sarama"),
     Flavour("kafkajs", _kafkajs, "kafkajs", ends_again=False),
 )
@@ -56,3 +58,11 @@ FLAVOURS = (
 
 def each(flavours: Iterable[Flavour]) -> list[ParameterSet]:
     return [pytest.param(one, id=one.name, marks=pytest.mark.xdist_group(one.worker)) for one in flavours]
+
+
+def each_in_each_protocol(flavours: Iterable[Flavour]) -> list[ParameterSet]:
+    return [
+        pytest.param(one, protocol, id=f"{one.name}-{protocol}", marks=pytest.mark.xdist_group(one.worker))
+        for one in flavours
+        for protocol in one.protocols
+    ]

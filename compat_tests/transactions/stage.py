@@ -62,10 +62,11 @@ class Stage:
             self._plain.produce(topic, value.encode(), partition=int(partition), on_delivery=on_delivery)
         assert self._plain.flush(WAIT_SECONDS) == 0 and not failures, failures
 
-    def producer(self, name: str, *group_and_topic: str, timeout_ms: int = LONG_MS, id: str = "") -> str:
-        """A producer of the client under test, initialised; returns its transactional id."""
+    def producer(self, name: str, *of_group: str, timeout_ms: int = LONG_MS, id: str = "") -> str:
+        """A producer of the client under test, initialised; returns its transactional id. `of_group`: group, topic and
+        protocol of its consumer."""
         transactional_id = id or self.name("id")
-        self.ask("producer", name, transactional_id, timeout_ms, *group_and_topic)
+        self.ask("producer", name, transactional_id, timeout_ms, *of_group)
         return transactional_id
 
     def transaction(self, producer: str, sent: dict[str, list[str]], end: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from .flavours import FLAVOURS, each
+from .flavours import FLAVOURS, each_in_each_protocol
 from .program import Refused
 from .stage import Stage
 
@@ -78,7 +78,8 @@ def test_read_committed_waits_for_an_open_transaction(stage: Stage, end: str) ->
     stage.ask("close", "r")
 
 
-def test_consumes_transforms_and_produces(stage: Stage) -> None:
+@pytest.mark.parametrize(("program", "protocol"), each_in_each_protocol(FLAVOURS), indirect=["program"])
+def test_consumes_transforms_and_produces(stage: Stage, protocol: str) -> None:
     source, target, group, transactional_id = (
         stage.topic(),
         stage.place(),
@@ -87,7 +88,7 @@ def test_consumes_transforms_and_produces(stage: Stage) -> None:
     )
     stage.produce(f"{source}:0", "a", "b", "c")
     for end, committed in (("abort", None), ("commit", 3)):
-        stage.producer("p", group, source, id=transactional_id)
+        stage.producer("p", group, source, protocol, id=transactional_id)
         assert stage.ask("consume", "p", 3) == ["a", "b", "c"]  # again, since the first time was aborted
         stage.ask("begin", "p")
         stage.ask("transform", "p", target)
@@ -95,7 +96,7 @@ def test_consumes_transforms_and_produces(stage: Stage) -> None:
         assert stage.committed(group, source) == committed
         stage.ask("close", "p")
     stage.produce(f"{source}:0", "d")
-    stage.producer("p", group, source, id=transactional_id)
+    stage.producer("p", group, source, protocol, id=transactional_id)
     assert stage.ask("consume", "p", 1) == ["d"]
     stage.ask("close", "p")
     stage.produce(target, "last")
@@ -125,7 +126,7 @@ def test_a_zombie_commits_no_offsets(stage: Stage) -> None:
         stage.name("id"),
     )
     stage.produce(f"{source}:0", "a")
-    stage.producer("zombie", group, source, id=transactional_id)
+    stage.producer("zombie", group, source, "classic", id=transactional_id)
     assert stage.ask("consume", "zombie", 1) == ["a"]
     stage.producer("heir", id=transactional_id)
     assert fenced(stage.refusal(["begin", "zombie"], ["transform", "zombie", target], ["commit", "zombie"]))
@@ -171,11 +172,15 @@ def test_a_transaction_outlives_the_broker(stage: Stage, end: str, broker: Any) 
     ]
 
 
-@pytest.mark.parametrize("program", each(one for one in FLAVOURS if one.keeps_offsets), indirect=True)
-def test_pending_offsets_outlive_the_broker(stage: Stage, broker: Any) -> None:
+@pytest.mark.parametrize(
+    ("program", "protocol"),
+    each_in_each_protocol(one for one in FLAVOURS if one.keeps_offsets),
+    indirect=["program"],
+)
+def test_pending_offsets_outlive_the_broker(stage: Stage, protocol: str, broker: Any) -> None:
     source, target, group = stage.topic(), stage.place(), stage.name("group")
     stage.produce(f"{source}:0", "a", "b")
-    stage.producer("p", group, source)
+    stage.producer("p", group, source, protocol)
     assert stage.ask("consume", "p", 2) == ["a", "b"]
     stage.ask("begin", "p")
     stage.ask("transform", "p", target)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 
 from compat_tests.transactions.drivers import line
-from compat_tests.transactions.drivers.line import Place
+from compat_tests.transactions.drivers.line import Group, Place
 
 T = TypeVar("T")
 ANSWER_SECONDS = 30.0
@@ -29,25 +29,23 @@ async def values(consumer: AIOKafkaConsumer) -> list[str]:
 
 
 class Transactional:
-    def __init__(
-        self, bootstrap: str, transactional_id: str, timeout_ms: int, group: str, topic: str
-    ) -> None:
+    def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int, group: Group | None) -> None:
         self._group = group
         self._consumer: AIOKafkaConsumer = None
-        run(self._start(bootstrap, transactional_id, timeout_ms, topic))
+        run(self._start(bootstrap, transactional_id, timeout_ms))
 
-    async def _start(self, bootstrap: str, transactional_id: str, timeout_ms: int, topic: str) -> None:
+    async def _start(self, bootstrap: str, transactional_id: str, timeout_ms: int) -> None:
         self._producer = AIOKafkaProducer(
             bootstrap_servers=bootstrap,
             transactional_id=transactional_id,
             transaction_timeout_ms=timeout_ms,
         )
         await self._producer.start()
-        if self._group:
+        if self._group is not None:
             self._consumer = AIOKafkaConsumer(
-                topic,
+                self._group.topic,
                 bootstrap_servers=bootstrap,
-                group_id=self._group,
+                group_id=self._group.name,
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
@@ -76,9 +74,12 @@ class Transactional:
         return run(values(self._consumer))
 
     def send_offsets(self) -> None:
+        assert self._group is not None
+        group = self._group.name
+
         async def work() -> None:
             offsets = {p: await self._consumer.position(p) for p in self._consumer.assignment()}
-            await self._producer.send_offsets_to_transaction(offsets, self._group)
+            await self._producer.send_offsets_to_transaction(offsets, group)
 
         run(work())
 

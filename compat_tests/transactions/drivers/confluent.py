@@ -17,7 +17,7 @@ from confluent_kafka import (
 )
 
 from compat_tests.transactions.drivers import line
-from compat_tests.transactions.drivers.line import Place
+from compat_tests.transactions.drivers.line import Group, Place
 
 ANSWER_SECONDS = 30.0
 
@@ -46,9 +46,7 @@ def persist(call: Callable[[], object]) -> None:
 
 
 class Transactional:
-    def __init__(
-        self, bootstrap: str, transactional_id: str, timeout_ms: int, group: str, topic: str
-    ) -> None:
+    def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int, group: Group | None) -> None:
         self._producer = Producer(
             {
                 "bootstrap.servers": bootstrap,
@@ -61,17 +59,18 @@ class Transactional:
         self._failures: list[KafkaError] = []
         persist(lambda: self._producer.init_transactions(ANSWER_SECONDS))
         self._consumer: Consumer | None = None
-        if group:
+        if group is not None:
             self._consumer = Consumer(
                 {
                     "bootstrap.servers": bootstrap,
-                    "group.id": group,
+                    "group.id": group.name,
+                    "group.protocol": group.protocol,
                     "isolation.level": "read_committed",
                     "auto.offset.reset": "earliest",
                     "enable.auto.commit": False,
                 }
             )
-            self._consumer.subscribe([topic])
+            self._consumer.subscribe([group.topic])
 
     def begin(self) -> None:
         self._failures.clear()

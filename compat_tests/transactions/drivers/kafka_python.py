@@ -10,7 +10,7 @@ from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
 from compat_tests.transactions.drivers import line
-from compat_tests.transactions.drivers.line import Place
+from compat_tests.transactions.drivers.line import Group, Place
 
 ANSWER_SECONDS = 30.0
 CLOSE_SECONDS = 5.0
@@ -22,10 +22,7 @@ def values(consumer: KafkaConsumer) -> list[str]:
 
 
 class Transactional:
-    def __init__(
-        self, bootstrap: str, transactional_id: str, timeout_ms: int, group: str, topic: str
-    ) -> None:
-        self._group = group
+    def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int, group: Group | None) -> None:
         self._producer = KafkaProducer(
             bootstrap_servers=bootstrap,
             transactional_id=transactional_id,
@@ -35,11 +32,11 @@ class Transactional:
         )
         self._producer.init_transactions()
         self._consumer: KafkaConsumer | None = None
-        if group:
+        if group is not None:
             self._consumer = KafkaConsumer(
-                topic,
+                group.topic,
                 bootstrap_servers=bootstrap,
-                group_id=group,
+                group_id=group.name,
                 isolation_level="read_committed",
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,

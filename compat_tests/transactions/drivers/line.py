@@ -4,7 +4,8 @@ The argument is bootstrap=HOST:PORT. The program prints `ready`; then each comma
 values it found, or by `error TEXT`. A place is TOPIC:PARTITION, a value is a word. What commands name stays until it is
 closed; the end of the input ends the program.
 
-    producer NAME TRANSACTIONAL_ID TIMEOUT_MS [GROUP TOPIC]   initialised; with a group also its consumer, of that topic
+    producer NAME TRANSACTIONAL_ID TIMEOUT_MS [GROUP TOPIC PROTOCOL]   initialised; with a group, which follows the
+                                  protocol classic or consumer, also its consumer, of that topic
     begin NAME | commit NAME | abort NAME
     send NAME PLACE VALUE ...     in the transaction; acknowledged when it is answered
     consume NAME COUNT            the next values that the group's consumer reads, read_committed
@@ -20,13 +21,19 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 TAKE_SECONDS = 30.0
 POLL_SECONDS = 0.1
 PEEK_SECONDS = 0.4
 
 Place = tuple[str, int]
+
+
+class Group(NamedTuple):
+    name: str
+    topic: str
+    protocol: str
 
 
 class Producer(Protocol):
@@ -52,7 +59,7 @@ class Makers(Protocol):
     """What a client's module has."""
 
     def producer(
-        self, bootstrap: str, transactional_id: str, timeout_ms: int, group: str, topic: str
+        self, bootstrap: str, transactional_id: str, timeout_ms: int, group: Group | None
     ) -> Producer: ...
     def reader(self, bootstrap: str, isolation: str, place: Place) -> Reader: ...
 
@@ -83,10 +90,10 @@ class Session:
 
     def act(self, words: list[str]) -> list[str]:
         match words:
-            case ["producer", name, transactional_id, timeout_ms, *group_and_topic]:
-                group, topic = group_and_topic or ("", "")
+            case ["producer", name, transactional_id, timeout_ms, *of_group]:
+                group = Group(*of_group) if of_group else None
                 self._producers[name] = self._makers.producer(
-                    self._bootstrap, transactional_id, int(timeout_ms), group, topic
+                    self._bootstrap, transactional_id, int(timeout_ms), group
                 )
             case ["begin" | "commit" | "abort" as what, name]:
                 getattr(self._producers[name], what)()

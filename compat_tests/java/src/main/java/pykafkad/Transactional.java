@@ -83,16 +83,16 @@ public final class Transactional {
         producers.put(name, producer);
         producer.initTransactions();
         if (words.length > 4) {
-            KafkaConsumer<String, String> consumer = consumer(words[4], "read_committed");
+            KafkaConsumer<String, String> consumer = consumer(words[4], "read_committed", words[6]);
             consumer.subscribe(List.of(words[5]));
             consumers.put(name, consumer);
         }
     }
 
-    private KafkaConsumer<String, String> consumer(String group, String isolation) {
+    private KafkaConsumer<String, String> consumer(String group, String isolation, String protocol) {
         return new KafkaConsumer<>(Map.<String, Object>of(
             "bootstrap.servers", bootstrap, "group.id", group, "isolation.level", isolation, "fetch.max.wait.ms", 100,
-            "auto.offset.reset", "earliest", "enable.auto.commit", false), new StringDeserializer(), new StringDeserializer());
+            "auto.offset.reset", "earliest", "enable.auto.commit", false, "group.protocol", protocol), new StringDeserializer(), new StringDeserializer());
     }
 
     private void send(String name, TopicPartition partition, List<String> values) throws Exception {
@@ -144,7 +144,7 @@ public final class Transactional {
     }
 
     private void read(String name, String isolation, TopicPartition partition) {
-        KafkaConsumer<String, String> consumer = consumer("never joined " + UUID.randomUUID(), isolation);
+        KafkaConsumer<String, String> consumer = consumer("never joined " + UUID.randomUUID(), isolation, "classic");
         consumer.assign(List.of(partition));
         consumer.seekToBeginning(List.of(partition));
         consumers.put(name, consumer);
