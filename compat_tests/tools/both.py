@@ -19,9 +19,11 @@ from compat_tests.tools.said import Said, said
 from compat_tests.tools.toolbox import ANSWER_SECONDS, SECONDS, Printed, Toolbox
 
 # If a tool that only reads does not show the expected output for Kafka, it is run again for a while.
-READS = frozenset({"--describe", "--list", "describe"})
+READS = frozenset({"--describe", "--list", "describe", "list", "describe-producers", "find-hanging"})
 LAG_SECONDS = 3
-BOOTSTRAP_FIRST = frozenset({"features", "metadata-quorum"})  # before the word that says what to do
+BOOTSTRAP_FIRST = frozenset(
+    {"features", "metadata-quorum", "transactions"}
+)  # before the word that says what to do
 SHOWN = 6000  # characters of an output
 
 Argument = str | Callable[["Side"], str]

@@ -1,5 +1,5 @@
 """`pykafkad transactions` and kafka-transactions on one Kafka, which has transactions of all kinds: open, ended, none
-yet, and some that no coordinator knows."""
+yet, and some that no coordinator knows. Then kafka-transactions on pykafkad and on Kafka."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from compat_tests.raw import RawClient
-from compat_tests.tools.both import Side
+from compat_tests.tools.both import Both, Side
 from compat_tests.tools.toolbox import Toolbox
 from compat_tests.tools.twins import NAME, Twins
 from pykafkad import errors, messages
@@ -105,13 +105,15 @@ class Producer:
         pytest.fail(f"{type(request).__name__} is not answered")
 
     def end(self, committed: bool) -> None:
+        """The second answer comes when the markers are written."""
         request = EndTxnRequest(
             transactional_id=self.id,
             producer_id=self.producer_id,
             producer_epoch=self.epoch,
             committed=committed,
         )
-        self._ask(request, 4, lambda answer: [answer.error_code])
+        for _ in range(2):
+            self._ask(request, 4, lambda answer: [answer.error_code])
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +122,7 @@ def twins(toolbox: Toolbox, reference: Side) -> Twins:
     twins = Twins(toolbox, reference.bootstrap)
     how = ["--alter", "--broker", "1", "--add-config", "transaction.partition.verification.enable=false"]
     assert twins.ours("configs", *how).code == 0
-    with RawClient(int(reference.bootstrap.rpartition(":")[2])) as client:
+    with client_of(reference) as client:
         create(client, wide=3, one=1)
         Producer(client, "open").begin().add("wide", 0, 1, 2).produce("wide", 0).produce("wide", 2)
         Producer(client, "committed").begin().add("wide", 0).produce("wide", 0).end(committed=True)
@@ -134,6 +136,10 @@ def twins(toolbox: Toolbox, reference: Side) -> Twins:
             Producer(client, "no-such", GHOST).produce(topic, partition, 2 * LONG_AGO_MS)
         Producer(client, "no-such", GHOST + 1).produce("one", 0, 90_000)
     return twins
+
+
+def client_of(side: Side) -> RawClient:
+    return RawClient(int(side.bootstrap.rpartition(":")[2]))
 
 
 def create(client: RawClient, **partitions: int) -> None:
@@ -232,7 +238,7 @@ def test_the_log_of_the_coordinator(twins: Twins, reference: Side) -> None:
 
 
 def test_ghosts_are_found_and_aborted(twins: Twins, reference: Side) -> None:
-    with RawClient(int(reference.bootstrap.rpartition(":")[2])) as client:
+    with client_of(reference) as client:
         create(client, **{"ghost-ours": 2, "ghost-them": 2})
         now_ms = int(time.time() * 1000)
         for name in ("ghost-ours", "ghost-them"):
@@ -249,7 +255,7 @@ def test_ghosts_are_found_and_aborted(twins: Twins, reference: Side) -> None:
 
 
 def test_a_transaction_is_terminated(twins: Twins, reference: Side) -> None:
-    with RawClient(int(reference.bootstrap.rpartition(":")[2])) as client:
+    with client_of(reference) as client:
         for id in ("force-ours", "force-them"):
             Producer(client, id).begin().add("wide", 0)
     twins.same("transactions", "forceTerminateTransaction", "--transactionalId", f"force-{NAME}")
@@ -257,3 +263,59 @@ def test_a_transaction_is_terminated(twins: Twins, reference: Side) -> None:
         shown = twins.ours("transactions", "describe", "--transactional-id", id).out
         assert "Ongoing" not in shown and shown.splitlines()[1].split("\t")[3].strip() == "2"
     twins.same("transactions", "forceTerminateTransaction", "--transactionalId", f"not-begun-{NAME}")
+
+
+# -- kafka-transactions on both
+
+
+def without(*places: int) -> Callable[[str], str]:
+    """Rows without the cells that differ: producer ids, times and durations."""
+
+    def row(line: str) -> str:
+        return " ".join(word for place, word in enumerate(line.split()) if place not in places)
+
+    return row
+
+
+def test_kafkas_tool_on_both(both: Both) -> None:
+    verify = "transaction.partition.verification.enable"
+    both.same(
+        "configs",
+        "--alter",
+        "--entity-type",
+        "brokers",
+        "--entity-default",
+        "--add-config",
+        f"{verify}=false",
+    )
+    topic, ids = both.topic("transacting", 2), [both.name("transactor") for _ in range(5)]
+    now_ms = int(time.time() * 1000)
+    for side in both.sides:
+        with client_of(side) as client:
+            Producer(client, ids[0]).begin().add(topic, 0, 1).produce(topic, 0)
+            Producer(client, ids[1]).begin().add(topic, 1).produce(topic, 1).end(committed=True)
+            Producer(client, ids[2]).begin().add(topic, 0).end(committed=False)
+            Producer(client, ids[3]).begin()
+            Producer(client, ids[4]).begin().add(topic, 0).produce(topic, 0, LONG_AGO_MS, now_ms)
+            Producer(client, "no-such", GHOST).produce(topic, 0, LONG_AGO_MS, now_ms)
+            Producer(client, "no-such", GHOST + 1).produce(topic, 1, LONG_AGO_MS, now_ms)
+    for filters in ([], ["--duration-filter", "86400000"], ["--transactional-id-pattern", ".*[1-3]"]):
+        both.same("transactions", "list", *filters, rewrite=without(2))
+    both.same("transactions", "list", "--transactional-id-pattern", "[", exits=1)
+    for transactional_id in ids:
+        both.same(
+            "transactions", "describe", "--transactional-id", transactional_id, rewrite=without(2, 6, 7)
+        )
+    both.same("transactions", "describe", "--transactional-id", "no-such", exits=1)
+    where = ("--topic", topic, "--partition")
+    for partition in ("0", "1"):
+        both.same("transactions", "describe-producers", *where, partition, rewrite=without(0, 4))
+    both.same("transactions", "find-hanging", "--topic", topic, has=str(GHOST), rewrite=without(7))
+    both.same("transactions", "abort", *where, "1", "--start-offset", "2")
+    by_ids = ("--producer-id", str(GHOST), "--producer-epoch", "0", "--coordinator-epoch")
+    both.same("transactions", "abort", *where, "0", *by_ids, "3")
+    both.same("transactions", "abort", *where, "0", *by_ids, "2", exits=1, has="has been fenced")
+    assert len(both.same("transactions", "find-hanging", "--topic", topic).out) == 1
+    both.same("transactions", "forceTerminateTransaction", "--transactionalId", ids[0])
+    both.same("transactions", "list", rewrite=without(2))
+    both.same("configs", "--alter", "--entity-type", "brokers", "--entity-default", "--delete-config", verify)
