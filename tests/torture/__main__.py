@@ -18,10 +18,11 @@ import random
 import shutil
 import sys
 
-from tests.torture import campaign, disks, io_errors, kills, power
+from tests.torture import campaign, damaged_transactions, disks, io_errors, kills, power
 from tests.torture.brokers import LARGEST_NUMBER, SYSCALLS
 from tests.torture.campaign import Case, Tally, say
 from tests.torture.damaged import SETTINGS, Damaged
+from tests.torture.damaged_transactions import DamagedTransactions
 from tests.torture.full_disk import FullDisk
 from tests.torture.io_errors import IoError
 from tests.torture.kills import Kill
@@ -37,6 +38,7 @@ CUTS_A_DISK = 5
 SHORT = {"kill": 16, "damage": 2, "errors": 16, "full": 1, "power": 2}
 SHORT_DAMAGES = 250
 SHORT_CUTS = 2
+SHORT_TRANSACTIONS = 4
 
 
 class Options(argparse.Namespace):
@@ -76,7 +78,7 @@ def parse(arguments: list[str]) -> Options:
     one.add_argument("--error", default="EIO")
     one.add_argument("--lasting", action="store_true")
     one.add_argument("--fresh", action="store_true")
-    one.add_argument("--setting", choices=SETTINGS)
+    one.add_argument("--setting", choices=[*SETTINGS, *damaged_transactions.SETTINGS])
     one.add_argument("--only", type=int, default=-1)
     one.add_argument("--cuts", type=int)
     options = parser.parse_args(arguments, namespace=Options())
@@ -109,6 +111,8 @@ def one_case(options: Options, seed: int) -> Case | None:
     if options.kind == "errors" and options.syscall and options.number:
         lasting, fresh = options.lasting, options.fresh
         return IoError(variant, options.syscall, options.number, options.error, lasting, fresh, seed)
+    if options.kind == "damage" and options.setting in damaged_transactions.SETTINGS:
+        return DamagedTransactions(options.setting, seed, max(options.only, 0))
     if options.kind == "damage" and options.setting:
         return Damaged(options.setting, seed, options.only)
     if options.kind == "full" and options.variant:
@@ -153,7 +157,8 @@ def short_cases(kind: str, chance: random.Random) -> list[Case]:
     if kind == "damage":
         settings = ["killed", chance.choice([name for name in SETTINGS if name != "killed"])]
         return [
-            Damaged(name, seed, at_most=SHORT_DAMAGES) for name, seed in zip(settings, seeds, strict=True)
+            *(Damaged(name, seed, at_most=SHORT_DAMAGES) for name, seed in zip(settings, seeds, strict=True)),
+            *damaged_transactions.cases(chance, SHORT_TRANSACTIONS),
         ]
     if kind == "full":
         return [FullDisk(variants[0], seed) for seed in seeds]
@@ -167,7 +172,10 @@ def long_cases(kind: str, chance: random.Random) -> list[Case]:
     if kind == "errors":
         return list(io_errors.every_call(chance, ERROR_CALLS, variants))
     if kind == "damage":
-        return [Damaged(name, chance.randrange(1 << 30)) for _ in range(3) for name in SETTINGS]
+        return [
+            *(Damaged(name, chance.randrange(1 << 30)) for _ in range(3) for name in SETTINGS),
+            *damaged_transactions.cases(chance, 1 << 30),
+        ]
     if kind == "full":
         usable = [name for name in variants if name != "two-directories"]
         return [FullDisk(chance.choice(usable), chance.randrange(1 << 30)) for _ in range(FULL_DISKS)]

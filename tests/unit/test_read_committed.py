@@ -9,6 +9,7 @@ import pytest
 
 from pykafkad import messages
 from tests.storage_kit import lead
+from tests.unit.coordinator_kit import RestartedDesk
 from tests.unit.data_kit import batch, fetch, produce, values_of
 from tests.unit.transaction_kit import TransactionDesk
 
@@ -131,6 +132,19 @@ def test_an_open_transaction_is_open_after_a_restart(desk: TransactionDesk, clea
     again = again.restarted(clean=clean)
     row = read(again)  # type: ignore[arg-type]
     assert (row.last_stable_offset, [each.first_offset for each in row.aborted_transactions]) == (2, [1])
+    again.storage.close()
+
+
+def test_an_open_transaction_is_open_where_its_snapshot_is_damaged(desk: TransactionDesk) -> None:
+    write(desk, b"open")
+    directory = Path(desk.storage.partitions["t", 0].directory)
+    desk.group_coordinator.stop()
+    desk.storage.close()
+    (snapshot,) = directory.glob("*.snapshot")
+    snapshot.write_bytes(b"noise")
+    again = RestartedDesk(desk)
+    assert again.replicas.table["t", 0].producers.ongoing == {0: 7}
+    assert again.replicas.table["t", 0].last_stable_offset == 0
     again.storage.close()
 
 

@@ -376,6 +376,7 @@ class Loader:
         it."""
         partition = self.partition
         hints = self.hints
+        had_any = bool(self.snapshots)
         start = max(hints.log_start_offset, partition.bases[0] if partition.bases else 0)
         for known in self.snapshots[:]:
             if known > offset or known < start:  # Kafka drops the one at the start, and with it who may go on
@@ -384,7 +385,7 @@ class Loader:
         snapshots.load_newest(
             self.directory, self.snapshots, partition.producers, start, hints.now_ms, hints.expiration_ms
         )
-        if hints.clean and not self.snapshots and not self.epochs_damaged:
+        if hints.clean and not had_any and not self.epochs_damaged:
             partition.producers.end_offset = offset  # as Kafka: a log without any has no producers to find
             return
         replay_producers(partition, offset)
