@@ -29,7 +29,7 @@ class Timer(Protocol):
 
 
 class Waiter:
-    __slots__ = ("attempt", "failed", "moved", "partitions", "request", "timer")
+    __slots__ = ("attempt", "failed", "moved", "partitions", "request", "timer", "what")
 
     def __init__(
         self, attempt: Attempt, failed: Callable[[Exception], None], partitions: list[Replica]
@@ -39,7 +39,8 @@ class Waiter:
         self.partitions = partitions
         self.moved: Moved = {}  # those that have advanced; if there are any, it is in `woken`
         self.timer: Timer | None = None
-        self.request: object = None  # what waits, for those who want to know
+        self.request: object = None  # the fetch that waits, for those who want to know
+        self.what = "Fetch"  # or what else waits
 
 
 class Waiting:

@@ -142,9 +142,10 @@ class Writing:
             raise problem
         self.look(list(self.uncommitted))
         if self.uncommitted:
-            self.owner.waiting.wait(
+            waiter = self.owner.waiting.wait(
                 list(self.uncommitted), self.owner.timeout_ms, self.attempt, self.cannot_tell
             )
+            waiter.what = "end markers"
         else:
             self.tell()
 

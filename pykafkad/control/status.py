@@ -99,12 +99,15 @@ def waiting(broker: Broker) -> Iterator[Row | None]:
     for waiter in broker.waiting:
         names = [each.name for each in waiter.partitions[:PARTITIONS_SHOWN]]
         fetch: Any = waiter.request
-        row = {"what": "Fetch", "partitions": names, "partition_count": len(waiter.partitions)}
+        row = {"what": waiter.what, "partitions": names, "partition_count": len(waiter.partitions)}
         if fetch is not None:
             row |= {"client_id": cut(fetch.context.client_id), "max_wait_ms": fetch.request.max_wait_ms}
             row["address"] = "{}:{}".format(*fetch.context.connection.peer)
         yield {
-            "waiting": {**row, "for": f"{fetch.request.min_bytes} bytes of records" if fetch else "records"}
+            "waiting": {
+                **row,
+                "for": f"{fetch.request.min_bytes} bytes of records" if fetch else "their commit",
+            }
         }
     for group in group_facts.groups(broker):
         for member in group_facts.waiting_members(group):

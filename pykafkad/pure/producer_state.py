@@ -118,6 +118,9 @@ class Verification:
         self.begun_ms = now_ms
 
 
+NOTHING_TO_VERIFY: dict[int, Verification] = {}  # most partitions never have any: they share this one
+
+
 class CompletedTransaction:
     """A transaction that its end marker has completed."""
 
@@ -146,7 +149,7 @@ class ProducerState:
         self.ongoing: dict[int, int] = {}  # first offset of a transaction -> producer id
         # first offset of a transaction -> offset of its end marker, which is above the high watermark
         self.unreplicated: dict[int, int] = {}
-        self.verifying: dict[int, Verification] = {}  # by producer id
+        self.verifying = NOTHING_TO_VERIFY  # by producer id
         self.end_offset = 0
         self.snapshot_offset = 0
 
@@ -289,6 +292,8 @@ class ProducerState:
                 return None
         known = self.verifying.get(producer_id)
         if known is None:
+            if self.verifying is NOTHING_TO_VERIFY:
+                self.verifying = {}
             known = self.verifying[producer_id] = Verification(epoch, sequence, adds, now_ms)
         elif epoch > known.epoch or (epoch == known.epoch and sequence < known.lowest_sequence):
             known.epoch, known.lowest_sequence = epoch, sequence
@@ -406,7 +411,7 @@ class ProducerState:
         self.producers.clear()
         self.ongoing.clear()
         self.unreplicated.clear()
-        self.verifying.clear()
+        self.verifying = NOTHING_TO_VERIFY
         self.end_offset = offset
         self.snapshot_offset = offset
 

@@ -173,6 +173,8 @@ def test_a_marker_counts_when_the_followers_have_it(desk: Desk) -> None:
     told = desk.write(COMMIT, ("t", 0), ("t", 1))
     desk.run()
     assert told == [] and replica.high_watermark == 0
+    (waiting,) = desk.waiting
+    assert waiting.what == "end markers"
     replica.follower_fetched(2, 1, 0)
     desk.run()
     assert told == [{("t", 0): errors.NONE, ("t", 1): errors.NONE}]
