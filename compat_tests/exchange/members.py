@@ -1,7 +1,6 @@
 """Real clients (librdkafka) in the turns: members of groups that continue where they were, and transactions.
 
-Owns: how far each group has read. `Ledger` is written by transactions, which only Kafka serves so far, and read from
-both.
+Owns: how far each group has read, and what a ledger that is written in transactions has.
 """
 
 from __future__ import annotations
@@ -98,10 +97,11 @@ class Ledger:
             producer.commit_transaction(SECONDS) if kept else producer.abort_transaction(SECONDS)
 
     def check(self) -> None:
-        assert read_committed(self.world.home.bootstrap) == self.committed
+        assert read_committed(self.world.home.bootstrap, LEDGER) == {LEDGER: self.committed}
 
 
-def read_committed(bootstrap: str) -> list[bytes]:
+def read_committed(bootstrap: str, *topics: str) -> dict[str, list[bytes]]:
+    """What is committed in the first partition of each topic, up to where the first open transaction begins."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -111,21 +111,24 @@ def read_committed(bootstrap: str) -> list[bytes]:
             "enable.partition.eof": True,
         }
     )
-    values: list[bytes] = []
+    found: dict[str, list[bytes]] = {topic: [] for topic in topics}
+    left = set(topics)
     deadline = time.monotonic() + SECONDS
     try:
-        consumer.assign([TopicPartition(LEDGER, 0, OFFSET_BEGINNING)])
-        while time.monotonic() < deadline:
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING) for topic in topics])
+        while left:
+            assert time.monotonic() < deadline, f"the ends of {left} were not reached"
             message = consumer.poll(1)
             if message is None:
                 continue
-            error = message.error()
+            topic, error, value = message.topic(), message.error(), message.value()
+            assert topic is not None
             if error is not None:
                 assert error.code() == KafkaError._PARTITION_EOF, error
-                return values
-            value = message.value()
-            assert value is not None
-            values.append(value)
+                left.discard(topic)
+            else:
+                assert value is not None
+                found[topic].append(value)
     finally:
         consumer.close()
-    raise AssertionError("the end of the ledger was not reached")
+    return found

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from compat_tests.exchange.home import KAFKA, Home
+from compat_tests.exchange.home import Home
 from compat_tests.exchange.members import LEDGER, Ledger, Readers
 from pykafkad import errors
 from pykafkad.hot import records
@@ -117,8 +117,7 @@ class World:
         self.fill("rolling")
         self.commit("simple", {("orders", 0): len(self.records["orders", 0])})
         self.readers.go_on()
-        if self.home.side == KAFKA:
-            self.ledger.write()
+        self.ledger.write()
 
     def create(self, name: str, partitions: int, configs: dict[str, str]) -> None:
         kind = CreateTopicsRequest

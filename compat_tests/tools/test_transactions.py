@@ -6,114 +6,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from compat_tests.raw import RawClient
+from compat_tests.raw_producer import RawProducer as Producer
 from compat_tests.tools.both import Both, Side
 from compat_tests.tools.toolbox import Toolbox
 from compat_tests.tools.twins import NAME, Twins
-from pykafkad import errors, messages
-from pykafkad.hot import records
-from pykafkad.messages import (
-    AddPartitionsToTxnRequest,
-    EndTxnRequest,
-    FindCoordinatorRequest,
-    InitProducerIdRequest,
-    ProduceRequest,
-)
+from pykafkad import messages
 
-TRANSACTION = 1
 LONG_AGO_MS = 20 * 60_000
 GHOST = 4000  # a producer id that no coordinator has given out
-NOT_READY = {
-    errors.COORDINATOR_LOAD_IN_PROGRESS,
-    errors.COORDINATOR_NOT_AVAILABLE,
-    errors.NOT_COORDINATOR,
-    errors.CONCURRENT_TRANSACTIONS,
-    errors.NOT_LEADER_OR_FOLLOWER,
-    errors.UNKNOWN_TOPIC_OR_PARTITION,
-    errors.OPERATION_NOT_ATTEMPTED,
-}
-READY_SECONDS = 30
 DURATION = 7  # the column of `describe` that differs from run to run
-
-
-class Producer:
-    """A transactional producer in versions from before the second part of KIP-890."""
-
-    def __init__(self, client: RawClient, id: str, producer_id: int = -1) -> None:
-        self._client = client
-        self.id = id
-        self.producer_id, self.epoch = producer_id, 0
-
-    def begin(self) -> Producer:
-        find = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=[self.id])
-        init = InitProducerIdRequest(
-            transactional_id=self.id, transaction_timeout_ms=600_000, producer_id=-1, producer_epoch=-1
-        )
-        self._ask(find, 4, lambda answer: [answer.coordinators[0].error_code])  # makes the topic, at first
-        answer = self._ask(init, 4, lambda answer: [answer.error_code])
-        self.producer_id, self.epoch = answer.producer_id, answer.producer_epoch
-        return self
-
-    def add(self, topic: str, *partitions: int) -> Producer:
-        row = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name=topic, partitions=list(partitions))
-        request = AddPartitionsToTxnRequest(
-            v3_and_below_transactional_id=self.id,
-            v3_and_below_producer_id=self.producer_id,
-            v3_and_below_producer_epoch=self.epoch,
-            v3_and_below_topics=[row],
-        )
-        self._ask(
-            request,
-            3,
-            lambda answer: [
-                row.partition_error_code
-                for topic in answer.results_by_topic_v3_and_below
-                for row in topic.results_by_partition
-            ],
-        )
-        return self
-
-    def produce(self, topic: str, partition: int, ago_ms: int = 0, now_ms: int = 0) -> Producer:
-        batch = records.build(
-            [(b"k", b"v", [], (now_ms or int(time.time() * 1000)) - ago_ms)],
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-            base_sequence=0,
-            transactional=True,
-        )
-        row = ProduceRequest.TopicProduceData(
-            name=topic, partition_data=[ProduceRequest.PartitionProduceData(index=partition, records=batch)]
-        )
-        request = ProduceRequest(transactional_id=self.id, acks=-1, timeout_ms=30_000, topic_data=[row])
-        self._ask(request, 11, lambda answer: [answer.responses[0].partition_responses[0].error_code])
-        return self
-
-    def _ask(self, request: Any, version: int, codes: Callable[[Any], list[int]]) -> Any:
-        """Ask until the coordinator and the partitions are ready; nothing may be refused for another reason."""
-        deadline = time.monotonic() + READY_SECONDS
-        while time.monotonic() < deadline:
-            answer = self._client.ask(request, version)
-            left = [code for code in codes(answer) if code]
-            if not left:
-                return answer
-            assert NOT_READY.issuperset(left)
-            time.sleep(0.1)
-        pytest.fail(f"{type(request).__name__} is not answered")
-
-    def end(self, committed: bool) -> None:
-        """The second answer comes when the markers are written."""
-        request = EndTxnRequest(
-            transactional_id=self.id,
-            producer_id=self.producer_id,
-            producer_epoch=self.epoch,
-            committed=committed,
-        )
-        for _ in range(2):
-            self._ask(request, 4, lambda answer: [answer.error_code])
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +27,7 @@ def twins(toolbox: Toolbox, reference: Side) -> Twins:
     twins = Twins(toolbox, reference.bootstrap)
     how = ["--alter", "--broker", "1", "--add-config", "transaction.partition.verification.enable=false"]
     assert twins.ours("configs", *how).code == 0
+    long_ago_ms = int(time.time() * 1000) - LONG_AGO_MS
     with client_of(reference) as client:
         create(client, wide=3, one=1)
         Producer(client, "open").begin().add("wide", 0, 1, 2).produce("wide", 0).produce("wide", 2)
@@ -130,11 +36,11 @@ def twins(toolbox: Toolbox, reference: Side) -> Twins:
             committed=False
         )
         Producer(client, "empty").begin()
-        Producer(client, "not-added").begin().produce("wide", 1, LONG_AGO_MS)
-        Producer(client, "late").begin().add("wide", 1).produce("wide", 1, LONG_AGO_MS)
+        Producer(client, "not-added").begin().produce("wide", 1, at_ms=long_ago_ms)
+        Producer(client, "late").begin().add("wide", 1).produce("wide", 1, at_ms=long_ago_ms)
         for topic, partition in (("wide", 0), ("one", 0), ("wide", 2)):
-            Producer(client, "no-such", GHOST).produce(topic, partition, 2 * LONG_AGO_MS)
-        Producer(client, "no-such", GHOST + 1).produce("one", 0, 90_000)
+            Producer(client, "no-such", GHOST).produce(topic, partition, at_ms=long_ago_ms - LONG_AGO_MS)
+        Producer(client, "no-such", GHOST + 1).produce("one", 0, at_ms=long_ago_ms + LONG_AGO_MS - 90_000)
     return twins
 
 
@@ -240,10 +146,10 @@ def test_the_log_of_the_coordinator(twins: Twins, reference: Side) -> None:
 def test_ghosts_are_found_and_aborted(twins: Twins, reference: Side) -> None:
     with client_of(reference) as client:
         create(client, **{"ghost-ours": 2, "ghost-them": 2})
-        now_ms = int(time.time() * 1000)
+        long_ago_ms = int(time.time() * 1000) - LONG_AGO_MS
         for name in ("ghost-ours", "ghost-them"):
             for index in (0, 1):
-                Producer(client, "no-such", GHOST).produce(name, index, LONG_AGO_MS, now_ms)
+                Producer(client, "no-such", GHOST).produce(name, index, at_ms=long_ago_ms)
     where = ["--topic", f"ghost-{NAME}", "--partition"]
     by_ids = ["--producer-id", str(GHOST), "--producer-epoch", "0", "--coordinator-epoch"]
     for partition, how in (("0", ["--start-offset", "0"]), ("1", [*by_ids, "-1"])):
@@ -289,16 +195,16 @@ def test_kafkas_tool_on_both(both: Both) -> None:
         f"{verify}=false",
     )
     topic, ids = both.topic("transacting", 2), [both.name("transactor") for _ in range(5)]
-    now_ms = int(time.time() * 1000)
+    long_ago_ms = int(time.time() * 1000) - LONG_AGO_MS
     for side in both.sides:
         with client_of(side) as client:
             Producer(client, ids[0]).begin().add(topic, 0, 1).produce(topic, 0)
             Producer(client, ids[1]).begin().add(topic, 1).produce(topic, 1).end(committed=True)
             Producer(client, ids[2]).begin().add(topic, 0).end(committed=False)
             Producer(client, ids[3]).begin()
-            Producer(client, ids[4]).begin().add(topic, 0).produce(topic, 0, LONG_AGO_MS, now_ms)
-            Producer(client, "no-such", GHOST).produce(topic, 0, LONG_AGO_MS, now_ms)
-            Producer(client, "no-such", GHOST + 1).produce(topic, 1, LONG_AGO_MS, now_ms)
+            Producer(client, ids[4]).begin().add(topic, 0).produce(topic, 0, at_ms=long_ago_ms)
+            Producer(client, "no-such", GHOST).produce(topic, 0, at_ms=long_ago_ms)
+            Producer(client, "no-such", GHOST + 1).produce(topic, 1, at_ms=long_ago_ms)
     for filters in ([], ["--duration-filter", "86400000"], ["--transactional-id-pattern", ".*[1-3]"]):
         both.same("transactions", "list", *filters, rewrite=without(2))
     both.same("transactions", "list", "--transactional-id-pattern", "[", exits=1)
