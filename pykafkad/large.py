@@ -1,6 +1,6 @@
 """Requests and answers with so many elements that reading or writing one would hold the loop: a thread does it.
 
-Reading 10,000 elements takes some 2 ms, as writing 40,000 does (ext/wire_budget.pxi). A larger message is put aside here,
+Reading 10,000 elements takes some 2 ms, as writing 32,000 does (ext/wire_budget.pxi). A larger message is put aside here,
 and its connection waits. The thread gives the interpreter away every moment, so that the loop continues beside it.
 
 Invariant: one such request at a time is read and handled, so the memory for all of them is what one may take
