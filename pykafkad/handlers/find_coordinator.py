@@ -69,7 +69,8 @@ def handle(broker: Broker, request: FindCoordinatorRequest, context: Context) ->
     def created(planned: Planned) -> None:
         if planned.error is None or planned.error.code == errors.TOPIC_ALREADY_EXISTS:
             response = found(broker, request, context)
-        elif planned.error.code == errors.POLICY_VIOLATION:  # it will never be there (`pykafkad open`)
+        elif request.key_type == TRANSACTION_KEY and planned.error.code == errors.POLICY_VIOLATION:
+            # It will never be there (`pykafkad open`), and producers would wait for it.
             response = respond(request, context, planned.error.code, planned.error.text or "")
         else:
             response = not_available(request, context)
