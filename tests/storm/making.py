@@ -90,7 +90,8 @@ class Making:
         def one() -> Any:
             if field.struct:
                 return self.struct(field.struct, version)
-            return self.leaf(owner, field, field.type.removeprefix("[]"))
+            made = self.leaf(owner, field, field.type.removeprefix("[]"))
+            return "" if made is None and field.type == "[]string" else made
 
         count = min(self.count(), self.left)
         self.left -= count
