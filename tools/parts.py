@@ -43,6 +43,7 @@ USUAL_S = {
     "compat-exchange": 60,
     "compat-cleaner": 25,
     "compat-differential": 300,
+    "compat-history": 75,
     "compat-spark": 40,
     "compat-quickstart": 30,
     "compat-recipes": 90,

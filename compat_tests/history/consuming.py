@@ -12,6 +12,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from compat_tests.history.events import UNCOMMITTED, Records
+from compat_tests.history.librdkafka import basis
 from compat_tests.history.recorder import Recorder
 
 POLL_S = 0.3
@@ -29,13 +30,12 @@ def partition(key: str) -> TopicPartition:
 
 def consumer_config(bootstrap: str, isolation: str) -> dict[str, Any]:
     return {
-        "bootstrap.servers": bootstrap,
+        **basis(bootstrap),
         "group.id": "no group",
         "isolation.level": isolation,
         "enable.auto.commit": False,
         "auto.offset.reset": "error",
         "fetch.wait.max.ms": 100,
-        "log_level": 0,
     }
 
 

@@ -16,9 +16,10 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from compat_tests.history.client import GAVE_UP
+from compat_tests.history.client import GAVE_UP, leave
 from compat_tests.history.consuming import POLL_S, SESSION_MS, consumer_config
 from compat_tests.history.events import COMMITTED
+from compat_tests.history.librdkafka import basis
 from compat_tests.history.producing import PATIENCE_S, GivesUp, MustAbort, patiently
 
 SOURCE, SINK = "source", "sink"
@@ -40,11 +41,10 @@ class Copier:
         )
         self._producer = Producer(
             {
-                "bootstrap.servers": given["bootstrap"],
+                **basis(given["bootstrap"]),
                 "transactional.id": given["name"],
                 "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
                 "linger.ms": 5,
-                "log_level": 0,
             }
         )
         patiently(self._producer.init_transactions)
@@ -125,7 +125,7 @@ class Copier:
         self._gathered.clear()
 
 
-def main() -> int:
+def main() -> None:
     given = dict(word.split("=", 1) for word in sys.argv[1:])
     ended = threading.Event()
 
@@ -140,9 +140,9 @@ def main() -> int:
             copier.step()
     except GivesUp as problem:
         print(f"{given['name']} gives up: {problem}", file=sys.stderr)
-        return GAVE_UP
-    return 0
+        leave(GAVE_UP)
+    leave(0)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -16,6 +16,7 @@ from compat_tests.history.consuming import consumer_config, read_all
 from compat_tests.history.copier import SINK, SOURCE, changed
 from compat_tests.history.crowd import Crowd, Part
 from compat_tests.history.events import COMMITTED
+from compat_tests.history.librdkafka import basis
 from compat_tests.history.recorder import Recorder
 from compat_tests.history.workload import create_topics, read
 
@@ -109,9 +110,7 @@ def _value(number: int) -> bytes:
 
 
 def _fill(bootstrap: str, numbers: range) -> None:
-    producer = Producer(
-        {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 5, "log_level": 0}
-    )
+    producer = Producer({**basis(bootstrap), "enable.idempotence": True, "linger.ms": 5})
     failures: list[object] = []
     for number in numbers:
         producer.produce(

@@ -15,6 +15,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Produ
 
 from compat_tests.history.consuming import BATCH, POLL_S, consumer_config, partition, record_poll
 from compat_tests.history.events import COMMITTED, IDEMPOTENT, TRANSACTIONAL
+from compat_tests.history.librdkafka import basis
 from compat_tests.history.recorder import Recorder
 
 PATIENCE_S = 60.0
@@ -37,11 +38,11 @@ class MustAbort(Exception):
 class Sender:
     """A producer whose sends are recorded."""
 
-    def __init__(self, kind: str, recorder: Recorder, config: dict[str, Any]) -> None:
+    def __init__(self, kind: str, bootstrap: str, recorder: Recorder, config: dict[str, Any]) -> None:
         self.kind = kind
         self.recorder = recorder
         self.failed = 0
-        self.producer = Producer({"acks": "all", "linger.ms": 2, "log_level": 0, **config})
+        self.producer = Producer({**basis(bootstrap), "acks": "all", "linger.ms": 2, **config})
 
     def send(self, key: str, txn: str = "") -> None:
         value = self.recorder.new_value()
@@ -78,14 +79,13 @@ class Untransactional:
         self._keys, self._chance = keys, chance
         idempotent = kind == IDEMPOTENT
         config = {
-            "bootstrap.servers": bootstrap,
             "enable.idempotence": idempotent,
             "max.in.flight": 5 if idempotent else 1,
             "socket.timeout.ms": IMPATIENT_MS,
             "request.timeout.ms": IMPATIENT_MS,
             "message.timeout.ms": int(PATIENCE_S * 1000),
         }
-        self._sender = Sender(kind, recorder, config)
+        self._sender = Sender(kind, bootstrap, recorder, config)
 
     def step(self) -> None:
         try:
@@ -105,12 +105,11 @@ class Transactions:
         self.keys, self.chance = keys, chance
         self.recorder = recorder
         config = {
-            "bootstrap.servers": bootstrap,
             "transactional.id": name,
             "transaction.timeout.ms": TRANSACTION_TIMEOUT_MS,
             "socket.timeout.ms": PATIENT_MS,
         }
-        self.sender = Sender(TRANSACTIONAL, recorder, config)
+        self.sender = Sender(TRANSACTIONAL, bootstrap, recorder, config)
         self.producer = self.sender.producer
         patiently(self.producer.init_transactions)
 

@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.history.anomalies import Anomaly
@@ -19,11 +20,14 @@ from compat_tests.history.checker import check, faults, minimal
 from compat_tests.history.consuming import NotAll, read_all
 from compat_tests.history.crowd import Crowd, Part
 from compat_tests.history.events import COMMITTED, UNCOMMITTED, Event, merged
+from compat_tests.history.librdkafka import basis
+from compat_tests.history.producing import patiently
 from compat_tests.history.recorder import Recorder
 
 TOPICS = {"one": 1, "three": 3, "sink": 2}
 KEYS = {topic: [f"{topic}:{number}" for number in range(count)] for topic, count in TOPICS.items()}
 ALL = [key for keys in KEYS.values() for key in keys]
+TRANSACTIONAL_IDS = ["transactions-1", "transactions-2", "transform-1", "transform-2"]  # of these roles
 CLIENT = "compat_tests.history.client"
 CREATE_S = 60.0
 TEND_S = 0.2
@@ -48,8 +52,7 @@ def parts(bootstrap: str, transactions: bool = True) -> list[Part]:
         ("member", "group", ALL),
     ]
     if transactions:
-        found += [("transactions", f"transactions-{number}", ALL) for number in range(2)]
-        found += [("transform", f"transform-{number}", ALL) for number in range(2)]
+        found += [(name.rpartition("-")[0], name, ALL) for name in TRANSACTIONAL_IDS]
     return [
         Part(role, CLIENT, {"role": role, "name": name, "keys": ",".join(keys), "bootstrap": bootstrap})
         for role, name, keys in found
@@ -140,6 +143,7 @@ def make_history(
         nemesis.run(seconds)
     finally:
         crowd.end()
+    abort_what_is_open(victim.bootstrap_servers, TRANSACTIONAL_IDS if transactions else [])
     problems = _read_all(victim.bootstrap_servers, directory)
     events = read(directory)
     done = nemesis.done + Counter(_what(event) for event in events)
@@ -153,10 +157,18 @@ def _what(event: Event) -> str:
 
 
 def create_topics(bootstrap: str, topics: dict[str, int]) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient(basis(bootstrap))
     wanted = [NewTopic(topic, num_partitions=count, replication_factor=1) for topic, count in topics.items()]
     for future in admin.create_topics(wanted).values():
         future.result(CREATE_S)
+
+
+def abort_what_is_open(bootstrap: str, names: list[str]) -> None:
+    """As a successor of each client would: what was begun before the clock was moved back is open for longer than its
+    timeout, as it is with Kafka."""
+    for name in names:
+        config = {**basis(bootstrap), "transactional.id": name}
+        patiently(Producer(config).init_transactions)
 
 
 def _read_all(bootstrap: str, directory: Path) -> list[str]:
