@@ -83,7 +83,11 @@ class Transactional:
     def send(self, place: Place, values: list[str]) -> None:
         for value in values:
             self._producer.produce(place[0], value.encode(), partition=place[1], on_delivery=self._delivered)
-        unsent = self._producer.flush(ANSWER_SECONDS)
+        try:
+            unsent = self._producer.flush(ANSWER_SECONDS)
+        except SystemError:  # all that the binding says of a fatal error that it meets in here
+            self._producer.abort_transaction(ANSWER_SECONDS)  # which raises it
+            raise
         if self._failures:
             raise KafkaException(self._failures[0])
         assert unsent == 0, f"{unsent} records were never acknowledged"

@@ -146,5 +146,4 @@ def serve(makers: Makers) -> None:
         try:
             print("ok", *session.act(line.split()), flush=True)
         except Exception as error:
-            said = repr(error.__cause__ or error)  # confluent-kafka's fatal errors come as causes
-            print("error", said.replace("\n", " "), flush=True)
+            print("error", repr(error).replace("\n", " "), flush=True)
