@@ -14,12 +14,12 @@ from pykafkad.cluster.image import TOPIC_RESOURCE
 from pykafkad.config import TopicConfig
 from pykafkad.logs import logger
 from pykafkad.pure.replication import Members
-from pykafkad.slices import GO_ON
+from pykafkad.slices import GO_ON, Wait, chunks
 from pykafkad.storage.files import TopicPartition
 from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image, Topic
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.moves.moves import Placement
 
+
+MANY = 8  # new partitions of a topic; fewer are made at once, since who asks for one waits for it
+PREPARED_AT_ONCE = 64
 
 log = logger("controller")
 
@@ -61,6 +64,8 @@ class Storage(Protocol):
     def get(self, topic: str, index: int) -> Any: ...
     def placed(self) -> Iterable[tuple[TopicPartition, bytes]]: ...
     def delete(self, topic: str, index: int) -> Any: ...
+    def prepare(self, wanted: Iterable[tuple[TopicPartition, bytes]], done: Callable[[], None]) -> None: ...
+    def take_back(self, wanted: Iterable[tuple[TopicPartition, bytes]]) -> None: ...
     def configure(self, topic: str, count: int, config: TopicConfig) -> None: ...
     def reconfigure(self) -> None: ...
 
@@ -93,9 +98,35 @@ class LogsPublisher:
             found = self._image.topics_by_id.get(topic_id)
             if found is not None:
                 keys = ((found.name, index) for index in delta.leaders_of(found))
-                yield from self._open(found, (key[1] for key in keys if key not in lost))
+                indexes = [key[1] for key in keys if key not in lost]
+                if delta.is_whole or len(indexes) < MANY:
+                    yield from self._open(found, indexes)
+                else:
+                    yield from self._open_many(found, indexes)
 
     # -- partitions
+
+    def _open_many(self, topic: Topic, indexes: Sequence[int]) -> Work:
+        """The same after a thread has made the files, some at a time: a disk may take a millisecond for each."""
+        for some in chunks(indexes, PREPARED_AT_ONCE):
+            wanted = self._to_prepare(topic, some)
+            prepared = Wait()
+            self._storage.prepare(wanted, prepared.come)
+            yield from prepared.result()
+            yield from self._open(topic, some)
+            self._storage.take_back(wanted)
+            if self._image.topics_by_id.get(topic.id) is not topic:
+                return
+
+    def _to_prepare(self, topic: Topic, indexes: Sequence[int]) -> list[tuple[TopicPartition, bytes]]:
+        """Those that will be led here and have no log, with the ids of their directories."""
+        wanted = []
+        for index in indexes:
+            partition = topic.partitions[index]
+            is_new = partition.leader == self._node_id and self._storage.get(topic.name, index) is None
+            if is_new and partition.directories:
+                wanted.append(((topic.name, index), partition.directories[0]))
+        return wanted
 
     def _open(self, topic: Topic, indexes: Iterable[int]) -> Work:
         """Lead these partitions in the epochs of the metadata, or follow who does; one that is led and has no log gets

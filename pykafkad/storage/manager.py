@@ -33,7 +33,7 @@ from pykafkad.storage.recovery.unmarking import Unmarking
 from pykafkad.workers import submit_inline
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from pykafkad.clock import Clock
     from pykafkad.periodic import Jobs
@@ -42,9 +42,12 @@ if TYPE_CHECKING:
     from pykafkad.storage.log.settings import TopicConfig
     from pykafkad.storage.log.truncations import Truncations
     from pykafkad.storage.moves.moves import Placement
+    from pykafkad.storage.preparing import Prepared
     from pykafkad.storage.recovery.scrubber import Scrubber
     from pykafkad.storage.retention import Retention
     from pykafkad.workers import Submit
+
+    Placed = Iterable[tuple[TopicPartition, bytes]]  # with the id of the log directory
 
     class LogObserver(Protocol):
         """Who has a replica for each log: told which logs there are."""
@@ -112,6 +115,7 @@ class LogManager:
         self.loaded = False
         self._settings: dict[str, LogSettings] = {}
         self._last_settings: LogSettings | None = None
+        self._prepared: Prepared | None = None
         self.unusable: dict[
             TopicPartition, bytes
         ] = {}  # topic ids of partitions that are there, and not served
@@ -324,6 +328,37 @@ class LogManager:
         partition.listener.lead(leader_epoch, members)
         return partition
 
+    def prepare(self, wanted: Placed, done: Callable[[], None]) -> None:
+        """Have a thread make the files of new partitions, in the directories with these ids, before they are created;
+        `done` is called when it is through. What is not created then must be taken back."""
+        self.prepared.begin(self._paths_of(wanted), self.submit, done)
+
+    def take_back(self, wanted: Placed) -> None:
+        """What was prepared of these, and not created, will not be."""
+        self.prepared.take_back(self._paths_of(wanted))
+
+    def _paths_of(self, wanted: Placed) -> list[str]:
+        roots = {each.directory_id: each.path for each in self.online}
+        return [
+            f"{roots[directory_id]}/{files.partition_directory(*key)}"
+            for key, directory_id in wanted
+            if directory_id in roots
+        ]
+
+    @property
+    def prepared(self) -> Prepared:
+        """Made for the first topic of many partitions."""
+        if self._prepared is None:
+            from pykafkad.storage.preparing import Prepared
+
+            self._prepared = Prepared(self._is_used)
+        return self._prepared
+
+    def _is_used(self, path: str) -> bool:
+        key = files.parse_partition_directory(os.path.basename(path))
+        partition = self.partitions.get(key) if key is not None else None
+        return partition is not None and partition.directory == path
+
     def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None:
         """Another node leads the partition, or none (-1); there may be nothing of it here."""
         partition = self.partitions.get((topic, index))
@@ -343,7 +378,8 @@ class LogManager:
         settings = self.settings(topic, config)
         partition = self.log_class(topic, index, topic_id, directory, settings, self.context)
         try:
-            make_directory(partition.directory)
+            path = partition.directory
+            make_directory(path, is_ours=self._prepared is not None and self._prepared.take(path))
             partition.add_segment(0, self.clock.now_ms())
             if not self._unsaved:
                 self._call_soon(self.save_new)
@@ -553,12 +589,14 @@ class LogManager:
             directory.unlock()
 
 
-def make_directory(path: str) -> None:
+def make_directory(path: str, is_ours: bool) -> None:
+    """`is_ours`: what is there, if anything is, was prepared."""
     try:
         os.mkdir(path)
-    except FileExistsError:  # whatever it is, it is no partition of this broker
-        files.set_aside(path)
-        os.mkdir(path)
+    except FileExistsError:
+        if not is_ours:  # whatever it is, it is no partition of this broker
+            files.set_aside(path)
+            os.mkdir(path)
 
 
 class StorageOffline(OSError):

@@ -61,6 +61,12 @@ class FakeStorage:
         self.configs[topic] = config
         self.events.append(f"create {topic}-{index}")
 
+    def prepare(self, wanted: Any, done: Any) -> None:
+        done()
+
+    def take_back(self, wanted: Any) -> None:
+        """Nothing was prepared."""
+
     def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None:
         if (topic, index) in self.partitions:
             self.events.append(f"follow {leader_id} in {topic}-{index}")
