@@ -28,7 +28,7 @@ PYTHON ?= $(shell for python in python3.14 python3.13 python3.12 python3.11 pyth
     if $$python -c '$(USABLE)' 2>/dev/null; then echo $$python; break; fi; done)
 # A test that fails is tried once more; what passed only then is named at the end (tools/parts.py). RERUNS=0: not tried again.
 RERUNS ?= 1
-PYTEST := $(BIN)/python -m pytest -v --reruns $(RERUNS) -r fER
+PYTEST := $(BIN)/python -m pytest -v --reruns $(RERUNS) --rerun-show-tracebacks -r fER
 PIP := $(BIN)/python -m pip --disable-pip-version-check -q
 ASAN_SECONDS ?= 600
 ASAN_SHORT_SECONDS ?= 60
