@@ -39,8 +39,10 @@ def handle(broker: Broker, request: AddOffsetsToTxnRequest, context: Context) ->
         effects.reply(asker, AddOffsetsToTxnResponse())
         return effects
 
+    version = context.version  # who refuses must not know the context, which knows it
+
     def refuse(error: KafkaError) -> Any:
-        return AddOffsetsToTxnResponse(error_code=told(error.code, context.version))
+        return AddOffsetsToTxnResponse(error_code=told(error.code, version))
 
     return broker.transaction_coordinator.ask(request.transactional_id, context, add, refuse)
 

@@ -43,10 +43,11 @@ needs = (
 
 
 def handle(broker: Broker, request: AddPartitionsToTxnRequest, context: Context) -> Work:
+    version = context.version  # who refuses must not know the context, which knows it
     asker = broker.transaction_coordinator.asker_in_slices(
-        context, lambda error: unauthorized(request, context.version, error.code, False)
+        context, lambda error: unauthorized(request, version, error.code, False)
     )
-    if context.version < MANY_SINCE:
+    if version < MANY_SINCE:
         topics = yield from Adding(broker, asker, request.v3_and_below_topics).results(
             request.v3_and_below_transactional_id,
             (request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),

@@ -30,17 +30,19 @@ needs = (Need(WRITE, TRANSACTIONAL_ID, "transactional_id"),)
 
 
 def handle(broker: Broker, request: EndTxnRequest, context: Context) -> Any:
+    version = context.version  # who refuses must not know the context, which knows it
+
     def refuse(error: KafkaError) -> Any:
-        code = told(error.code, context.version)
+        code = told(error.code, version)
         return EndTxnResponse(error_code=code, producer_id=NONE, producer_epoch=NONE)
 
     if not request.transactional_id:
         return refuse(KafkaError(INVALID_REQUEST))
     producer = request.producer_id, request.producer_epoch
-    version = WITH_EPOCHS if context.version >= EPOCHS_SINCE else WITHOUT_EPOCHS
+    client = WITH_EPOCHS if version >= EPOCHS_SINCE else WITHOUT_EPOCHS
 
     def end(machine: TransactionMachine, asker: Asker, new_id: int) -> Effects:
         key, committed = request.transactional_id, request.committed
-        return machine.end(key, producer, committed, version, asker, broker.clock.now_ms(), new_id)
+        return machine.end(key, producer, committed, client, asker, broker.clock.now_ms(), new_id)
 
     return broker.transaction_coordinator.ask_with_id(request.transactional_id, context, end, refuse)

@@ -68,9 +68,11 @@ def of_transactional_id(broker: Broker, request: InitProducerIdRequest, context:
         timeout_ms, now_ms = request.transaction_timeout_ms, broker.clock.now_ms()
         return machine.init_producer(transactional_id, timeout_ms, expected, asker, now_ms, new_id)
 
+    version = context.version  # who refuses must not know the context, which knows it
+
     def told(error: KafkaError) -> Any:
         """Old clients know no other word for a producer that was fenced."""
-        is_old = error.code == PRODUCER_FENCED and context.version < FENCED_SINCE
+        is_old = error.code == PRODUCER_FENCED and version < FENCED_SINCE
         return refuse(INVALID_PRODUCER_EPOCH if is_old else error.code)
 
     return broker.transaction_coordinator.ask_with_id(transactional_id, context, init, told)

@@ -62,16 +62,17 @@ def answer(broker: Broker, request: TxnOffsetCommitRequest, context: Context) ->
     if not rows:
         return response
     producer = request.producer_id, request.producer_epoch
+    version = context.version  # who refuses must not know the context, which knows it
 
     def refuse(error: KafkaError) -> Any:
-        code = told(error.code, context.version)
+        code = told(error.code, version)
         for each in rows:
             each.error_code = code
         return response
 
     try:
         replica = offsets_of(broker, request.group_id)
-        verified = yield from of_offsets(broker, request.transactional_id, producer, replica, context.version)
+        verified = yield from of_offsets(broker, request.transactional_id, producer, replica, version)
     except KafkaError as error:
         return refuse(error)
 

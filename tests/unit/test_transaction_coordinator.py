@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from pykafkad import errors, messages
 from pykafkad.errors import KafkaError
 from pykafkad.hot import records
+from pykafkad.hot.wire import Exchange
 from pykafkad.pure.transactions.records import decode
 from pykafkad.pure.transactions.transaction import Partition
 from tests.unit.coordinator_kit import GroupDesk, RestartedDesk
@@ -433,3 +436,37 @@ def test_whoever_waits_for_an_end_is_told_that_the_coordinator_is_gone(desk: Des
     desk.transaction_coordinator.stop()
     desk.end_pass()
     assert desk.answer_of(given, "EndTxnRequest", 5).error_code == errors.NOT_COORDINATOR
+
+
+@pytest.mark.parametrize("name", ["x", "unknown", ""])
+def test_requests_are_freed_without_the_cycle_collector(desk: Desk, name: str) -> None:
+    """The collector runs rarely, and requests may be large."""
+
+    def ask_all() -> None:
+        producer = desk.begun()
+        desk.join(producer, A, ("no", 0), name=name)
+        desk.join(producer, A, name=name)
+        desk.ask(offsets(producer, name=name), 4)
+        row = Asked(transactional_id=name, producer_id=producer[0], topics=[Topic(name="t", partitions=[0])])
+        desk.ask(messages.AddPartitionsToTxnRequest(transactions=[row]), 5)
+        desk.send_end(producer, True, name=name)
+        for _ in range(5):
+            desk.settle()
+            desk.end_pass()
+
+    ask_all()
+    gc.collect()
+    gc.disable()
+    try:
+        ask_all()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        gc.collect()
+        functions = [each for each in gc.garbage if isinstance(each, FunctionType)]
+        known = [cell.cell_contents for each in functions for cell in each.__closure__ or ()]
+        left = {type(each).__name__ for each in gc.garbage}
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    assert not left & {"KafkaError", "frame"}
+    assert not [each for each in known if isinstance(each, Exchange)], "a context knows who refuses"
