@@ -55,6 +55,7 @@ def answer(broker: Broker, asked: list[Any]) -> Work:
     for producer_id, codes in codes_of.items():
         topics = yield from by_topic(codes)
         results.append(ProducerResult(producer_id=producer_id, topics=topics))
+        yield GO_ON
     return WriteTxnMarkersResponse(markers=results)
 
 
