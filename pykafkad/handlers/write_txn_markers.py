@@ -50,9 +50,13 @@ def answer(broker: Broker, asked: list[Any]) -> Work:
             yield GO_ON
         for producer_id, wait in waits:
             codes = yield from wait.result()
-            codes_of.setdefault(producer_id, {}).update(codes)
+            known = codes_of.setdefault(producer_id, codes)
+            if known is not codes:
+                known.update(codes)
     results = []
-    for producer_id, codes in codes_of.items():
+    for pause, (producer_id, codes) in each(codes_of.items()):
+        if pause:
+            yield GO_ON
         topics = yield from by_topic(codes)
         results.append(ProducerResult(producer_id=producer_id, topics=topics))
         yield GO_ON
