@@ -33,9 +33,6 @@ CREATE_S = 60.0
 TEND_S = 0.2
 SHOWN, SHOWN_EVENTS = 5, 40
 MOST_DOWN_S, MOST_PAUSE_S = 1.0, 4.0
-MOST_CLOCK_MS = (
-    30 * 60 * 1000
-)  # less than message.timestamp.after.max.ms: what is refused as too new proves nothing
 ACTIONS = ("kill", "pause", "clock", "crash")
 WEIGHTS = (3, 2, 2, 3)
 
