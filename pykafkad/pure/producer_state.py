@@ -3,13 +3,15 @@
 KIP-98 (idempotence, transactions), KIP-360 (epoch bumps), KIP-447 and KIP-890 (verified transactions). The rules, and
 the order in which they are checked, are those of Kafka 4.3.1's ProducerStateManager and ProducerAppendInfo.
 
-Invariants: an entry's batches are in the order of their appends, at most RETAINED_BATCHES; `ongoing` and `unreplicated`
-are ordered by first offset; `end_offset` is the offset up to which the log has been taken into account. No I/O and no
-clock: a snapshot's entries are passed in and out (storage knows the file's format).
+Invariants: an entry's batches are in the order of their appends, at most RETAINED_BATCHES; `ongoing` and `_held_back` are
+ordered by first offset, `unreplicated` by end marker; `end_offset` is the offset up to which the log has been taken into
+account. No I/O and no clock: a snapshot's entries are passed in and out (storage knows the file's format).
 """
 
 from __future__ import annotations
 
+from bisect import insort
+from itertools import takewhile
 from typing import TYPE_CHECKING, Protocol
 
 from pykafkad.errors import (
@@ -142,13 +144,22 @@ def first_sequence_of(last_sequence: int, offset_delta: int) -> int:
 class ProducerState:
     """All producers of one partition."""
 
-    __slots__ = ("end_offset", "ongoing", "producers", "snapshot_offset", "unreplicated", "verifying")
+    __slots__ = (
+        "_held_back",
+        "end_offset",
+        "ongoing",
+        "producers",
+        "snapshot_offset",
+        "unreplicated",
+        "verifying",
+    )
 
     def __init__(self) -> None:
         self.producers: dict[int, ProducerEntry] = {}
         self.ongoing: dict[int, int] = {}  # first offset of a transaction -> producer id
         # first offset of a transaction -> offset of its end marker, which is above the high watermark
         self.unreplicated: dict[int, int] = {}
+        self._held_back: list[int] = []  # their first offsets
         self.verifying = NOTHING_TO_VERIFY  # by producer id
         self.end_offset = 0
         self.snapshot_offset = 0
@@ -357,22 +368,23 @@ class ProducerState:
         passed its marker."""
         del self.ongoing[completed.first_offset]
         self.unreplicated[completed.first_offset] = completed.last_offset
-        if len(self.unreplicated) > 1:
-            self.unreplicated = dict(sorted(self.unreplicated.items()))
+        insort(self._held_back, completed.first_offset)
 
     def replicated_to(self, high_watermark: int) -> None:
         """The high watermark advanced: transactions whose end markers are below it no longer hold the last stable
         offset back."""
-        done = [first for first, last in self.unreplicated.items() if last < high_watermark]
+        done = list(takewhile(lambda first: self.unreplicated[first] < high_watermark, self.unreplicated))
         for first in done:
             del self.unreplicated[first]
+        if done:
+            self._held_back = sorted(self.unreplicated)
 
     @property
     def first_unstable_offset(self) -> int | None:
         """The first offset of a transaction that is open, or whose end marker is not replicated yet."""
         first = next(iter(self.ongoing), None)
-        if self.unreplicated:
-            other = next(iter(self.unreplicated))
+        if self._held_back:
+            other = self._held_back[0]
             first = other if first is None or other < first else first
         return first
 
@@ -411,6 +423,7 @@ class ProducerState:
         self.producers.clear()
         self.ongoing.clear()
         self.unreplicated.clear()
+        self._held_back.clear()
         self.verifying = NOTHING_TO_VERIFY
         self.end_offset = offset
         self.snapshot_offset = offset

@@ -18,6 +18,7 @@ from pykafkad.pure.producer_state import (
     ABORT,
     COMMIT,
     MAX_SEQUENCE,
+    CompletedTransaction,
     ProducerEntry,
     ProducerError,
     ProducerState,
@@ -199,6 +200,40 @@ def test_a_transaction_is_unstable_until_its_marker_is_replicated() -> None:
     log.mark(ABORT, producer_id=8)
     log.state.replicated_to(7)
     assert log.state.first_unstable_offset is None
+
+
+def test_transactions_that_end_in_another_order_than_they_began_hold_back_the_first_that_is_not_replicated() -> (
+    None
+):
+    log = Log()
+    for producer_id in (7, 8, 9):  # their first offsets are 0, 1, 2
+        log.append(Batch(0, producer_id=producer_id, is_transactional=True))
+    for producer_id in (9, 7, 8):  # their markers are at 3, 4, 5
+        log.mark(COMMIT, producer_id=producer_id)
+    unstable = []
+    for high_watermark in range(3, 7):
+        log.state.replicated_to(high_watermark)
+        unstable.append(log.state.first_unstable_offset)
+    assert unstable == [0, 0, 1, None]
+
+
+def test_the_end_of_a_transaction_costs_little_however_many_are_not_replicated() -> None:
+    """As when a long log is recovered: no high watermark moves until it is read whole."""
+    compared = 0
+
+    class Offset(int):
+        def __lt__(self, other: int) -> bool:
+            nonlocal compared
+            compared += 1
+            return int(self) < int(other)
+
+    state = ProducerState()
+    for number in range(1000):
+        compared = 0
+        state.ongoing[Offset(number)] = 7
+        state.complete(CompletedTransaction(7, Offset(number), number, False))
+        assert compared <= 2 * number.bit_length()
+    assert state.first_unstable_offset == 0
 
 
 def test_what_an_abort_leaves_for_the_index() -> None:
