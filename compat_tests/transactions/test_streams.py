@@ -28,7 +28,8 @@ LINES = 1500
 WORDS = tuple(f"word{number}" for number in range(23))
 PAIRS = 800
 WINDOW_MS = 5000
-WAIT_SECONDS = 60.0
+OLDEST_MS = 600_000  # young enough for the topics' retention
+WAIT_SECONDS = 120.0
 STOP_SECONDS = 60.0
 TOPICS = ("lines", "counts", "left", "right", "joined")
 
@@ -130,6 +131,7 @@ class Setting:
             made.result(WAIT_SECONDS)
         self._producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 5, **QUIET})
         self._failures: list[KafkaError] = []
+        self._first_ms = int(time.time() * 1000) - OLDEST_MS
 
     def _delivered(self, error: KafkaError | None, _message: Message) -> None:
         if error is not None:
@@ -143,7 +145,7 @@ class Setting:
         for number in range(first * LINES // 3, end * LINES // 3):
             self._producer.produce(self.topics["lines"], line(number).encode(), on_delivery=self._delivered)
         for number in range(first * PAIRS // 3, end * PAIRS // 3):
-            at = 1_700_000_000_000 + number * 10
+            at = self._first_ms + number * 10
             apart = WINDOW_MS + 1 if number % 10 == 0 else WINDOW_MS
             for side, timestamp in (("left", at), ("right", at + apart)):
                 self._producer.produce(

@@ -18,7 +18,7 @@ from .stage import Stage
 
 # However the client says INVALID_PRODUCER_EPOCH (47) or PRODUCER_FENCED (90).
 FENCED = r"(?i)fence|producer.?epoch|old epoch|epoch.*(old|stale|newer)|code = 90"
-SHORT_MS = 1000
+SHORT_MS = 3000
 ENDS = ("commit", "abort")
 ISOLATIONS = ("read_committed", "read_uncommitted")
 
