@@ -63,7 +63,7 @@ SANE: dict[Any, Callable[[Making], Any]] = {
     "brokerId": one_of(1, 1, 1, -1, 0, 2),
     "producerId": lambda making: making.names.producer(making.chance)[0],
     "transactionalId": one_of(None, None, "transaction"),
-    "TransactionalIds": one_of("transaction", "transaction", "another"),
+    "TransactionalIds": one_of("transaction", "transaction", "nobody", ""),
     ("InitProducerIdRequest", "TransactionalId"): one_of(None, None, None, "transaction", ""),
     "TopicId": lambda making: making.names.topic_id(making.chance),
     **dict.fromkeys(("Partition", "PartitionIndex", "Partitions", "PartitionIndexes", "Index"), PARTITION),
