@@ -48,7 +48,9 @@ TOPIC = "taking-part"
 @pytest.fixture(scope="module", params=[2, 1], ids=["TV2", "TV1"])
 def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pair]:
     """Two brokers of that transaction.version."""
-    with made_pair(tmp_path_factory, {}) as made:
+    with made_pair(
+        tmp_path_factory, {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "200"}
+    ) as made:
         if request.param != 2:
             set_level(made, request.param)
         yield made
@@ -280,6 +282,47 @@ def test_an_end_that_is_repeated(pair: Pair, topic: str, version: int, first: bo
     producer.describe()
     producer.producers = after
     producer.add({topic: [1]})
+    producer.describe()
+
+
+# -- timeouts
+
+
+def timed_out(pair: Pair, topic: str) -> Transactor:
+    """A producer whose transaction took too long, and was aborted."""
+    producer = Transactor(pair, "late", begin=False)
+    producer.init(timeout_ms=300)
+    producer.add({topic: [0]})
+    producer.wait_for("CompleteAbort")
+    producer.describe()
+    return producer
+
+
+@pytest.mark.parametrize("version", [3, 4, 5])
+def test_the_end_of_a_transaction_that_took_too_long(pair: Pair, topic: str, version: int) -> None:
+    for committed in (True, False):
+        producer = timed_out(pair, topic)
+        producer.end(committed, version)
+        producer.describe()
+
+
+def test_going_on_with_a_transaction_that_took_too_long(pair: Pair, topic: str) -> None:
+    producer = timed_out(pair, topic)
+    producer.add({topic: [1]})
+    producer.add_offsets("some-group")
+    for verify_only in (True, False):
+        pair.same(several(producer.batched({topic: [0, 1]}, verify_only=verify_only)), 5)
+    producer.describe()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_beginning_again_after_a_transaction_that_took_too_long(pair: Pair, topic: str, known: bool) -> None:
+    producer = timed_out(pair, topic)
+    before = dict(producer.producers)
+    producer.init(known=known, timeout_ms=60_000)
+    producer.describe()
+    producer.producers = before
+    producer.init(known=True, timeout_ms=60_000)
     producer.describe()
 
 

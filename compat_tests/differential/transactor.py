@@ -73,6 +73,15 @@ class Transactor:
                 lambda answer: answer.transaction_states[0].transaction_state not in UNDER_WAY,
             )
 
+    def wait_for(self, state: str) -> None:
+        for side in self.pair.sides:
+            self._until(
+                side,
+                self._described(),
+                0,
+                lambda answer: answer.transaction_states[0].transaction_state == state,
+            )
+
     # -- requests
 
     def of(self, side: Side, wrong: dict[str, Any]) -> dict[str, Any]:
