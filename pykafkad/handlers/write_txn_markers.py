@@ -59,7 +59,6 @@ def answer(broker: Broker, asked: list[Any]) -> Work:
             yield GO_ON
         topics = yield from by_topic(codes)
         results.append(ProducerResult(producer_id=producer_id, topics=topics))
-        yield GO_ON
     return WriteTxnMarkersResponse(markers=results)
 
 
