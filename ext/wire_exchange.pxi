@@ -124,14 +124,18 @@ cdef class Exchange:
     cdef object written(self, Budget budget):
         if self.throttle_ms and hasattr(self.given, "throttle_time_ms"):
             self.given.throttle_time_ms = self.throttle_ms
+        refuse, self.refuse = self.refuse, None  # it may know this exchange: each would keep the other
         try:
             return frame_within(budget, self.given, self.version, self.correlation_id, self.flexible_header)
+        except LargeMessage:
+            self.refuse = refuse  # it is written again, by a thread
+            raise
         except WireError:
-            if self.refuse is None:
+            if refuse is None:
                 raise
             from pykafkad.errors import UNKNOWN_SERVER_ERROR, KafkaError
 
-            refused = self.refuse(KafkaError(UNKNOWN_SERVER_ERROR))
+            refused = refuse(KafkaError(UNKNOWN_SERVER_ERROR))
             return frame_within(budget, refused, self.version, self.correlation_id, self.flexible_header)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -245,3 +246,17 @@ def test_many_partitions_are_committed_in_slices(desk: TransactionDesk) -> None:
     answer = codes(desk.answer_of(given, "TxnOffsetCommitRequest", ADDS))
     assert len(answer) == 2_000 and set(answer.values()) == {NONE}
     assert len(desk.log()) == 2_000
+
+
+def test_what_was_answered_is_freed_at_once(desk: TransactionDesk) -> None:
+    """The collector comes seldom."""
+    committed(desk, commit((0, 10)))
+    gc.collect()
+    gc.disable()
+    try:
+        for code in (NONE, errors.INVALID_TXN_STATE):
+            desk.coordinator.codes = [code]
+            assert committed(desk, commit((0, 10), producer_id=8 + code)) == code
+        assert gc.collect() == 0
+    finally:
+        gc.enable()
