@@ -17,6 +17,7 @@ from typing import NoReturn, Protocol
 from compat_tests.history.consuming import Member, Reader
 from compat_tests.history.events import COMMITTED, IDEMPOTENT, PLAIN, UNCOMMITTED
 from compat_tests.history.producing import GivesUp, Transactions, Transform, Untransactional
+from compat_tests.history.raw_producer import RawTransactions
 from compat_tests.history.recorder import Recorder
 
 GAVE_UP = 3
@@ -53,7 +54,7 @@ def reader(isolation: str) -> Callable[[Given, Recorder], Client]:
     return lambda given, recorder: Reader(isolation, given.bootstrap, given.keys, recorder, given.chance)
 
 
-def transactions(kind: type[Transactions]) -> Callable[[Given, Recorder], Client]:
+def transactions(kind: type[Transactions] | type[RawTransactions]) -> Callable[[Given, Recorder], Client]:
     return lambda given, recorder: kind(given.bootstrap, given.keys, recorder, given.chance, given.name)
 
 
@@ -66,6 +67,7 @@ ROLES: dict[str, Callable[[Given, Recorder], Client]] = {
     "idempotent": untransactional(IDEMPOTENT),
     "transactions": transactions(Transactions),
     "transform": transactions(Transform),
+    "raw": transactions(RawTransactions),
     "committed": reader(COMMITTED),
     "uncommitted": reader(UNCOMMITTED),
     "member": member,

@@ -12,8 +12,9 @@ from compat_tests.history.anomalies import G1A
 from compat_tests.history.brokers import Victim
 from compat_tests.history.checker import check
 from compat_tests.history.consuming import read_all
-from compat_tests.history.delayed import TV1, TV2, Tried, Versions, raw_producer, try_once
+from compat_tests.history.delayed import Tried, delayer
 from compat_tests.history.events import COMMITTED, UNCOMMITTED, Event
+from compat_tests.history.raw_producer import TV1, TV2, Versions
 from compat_tests.history.recorder import Recorder
 from compat_tests.history.workload import create_topics, read
 from pykafkad import errors
@@ -36,9 +37,9 @@ def made(
     """What became of the old requests, which would commit or abort, and the history with all that can be read."""
     with (
         Recorder("raw", str(directory / "raw.jsonl")) as recorder,
-        raw_producer((victim.host, victim.port), versions, KEY, recorder) as producer,
+        delayer((victim.host, victim.port), versions, KEY, recorder) as late,
     ):
-        results = [try_once(producer, committed) for committed in tries]
+        results = [late.try_once(committed) for committed in tries]
     for isolation in (UNCOMMITTED, COMMITTED):
         with Recorder(f"last {isolation}", str(directory / f"{isolation}.jsonl")) as recorder:
             read_all(isolation, victim.bootstrap_servers, [KEY], recorder)

@@ -27,7 +27,7 @@ from compat_tests.history.recorder import Recorder
 TOPICS = {"one": 1, "three": 3, "sink": 2}
 KEYS = {topic: [f"{topic}:{number}" for number in range(count)] for topic, count in TOPICS.items()}
 ALL = [key for keys in KEYS.values() for key in keys]
-TRANSACTIONAL_IDS = ["transactions-1", "transactions-2", "transform-1", "transform-2"]  # of these roles
+TRANSACTIONAL_IDS = ["transactions-1", "transform-1", "transform-2", "raw-1", "raw-2"]  # of these roles
 CLIENT = "compat_tests.history.client"
 CREATE_S = 60.0
 TEND_S = 0.2
