@@ -120,7 +120,10 @@ class Verification:
         self.begun_ms = now_ms
 
 
-NOTHING_TO_VERIFY: dict[int, Verification] = {}  # most partitions never have any: they share this one
+# Most partitions never have transactions: they share these, which stay empty.
+NOTHING_TO_VERIFY: dict[int, Verification] = {}
+NONE_ONGOING: dict[int, int] = {}
+NONE_HELD_BACK: list[int] = []
 
 
 class CompletedTransaction:
@@ -156,10 +159,10 @@ class ProducerState:
 
     def __init__(self) -> None:
         self.producers: dict[int, ProducerEntry] = {}
-        self.ongoing: dict[int, int] = {}  # first offset of a transaction -> producer id
+        self.ongoing = NONE_ONGOING  # first offset of a transaction -> producer id
         # first offset of a transaction -> offset of its end marker, which is above the high watermark
-        self.unreplicated: dict[int, int] = {}
-        self._held_back: list[int] = []  # their first offsets
+        self.unreplicated = NONE_ONGOING
+        self._held_back = NONE_HELD_BACK  # their first offsets
         self.verifying = NOTHING_TO_VERIFY  # by producer id
         self.end_offset = 0
         self.snapshot_offset = 0
@@ -280,6 +283,8 @@ class ProducerState:
             self.verifying.pop(producer_id, None)
             if entry.transaction_start < 0:
                 entry.transaction_start = base_offset
+                if self.ongoing is NONE_ONGOING:
+                    self.ongoing = {}
                 self.ongoing[base_offset] = producer_id
 
     # -- asking the transaction coordinator ------------------------------------------------------------------
@@ -367,6 +372,8 @@ class ProducerState:
         """Take the transaction out of the open ones. It holds the last stable offset back until the high watermark has
         passed its marker."""
         del self.ongoing[completed.first_offset]
+        if not self.unreplicated:
+            self.unreplicated, self._held_back = {}, []
         self.unreplicated[completed.first_offset] = completed.last_offset
         insort(self._held_back, completed.first_offset)
 
@@ -410,20 +417,21 @@ class ProducerState:
     def load(self, entries: Iterable[ProducerEntry], offset: int, now_ms: int, expiration_ms: int) -> None:
         """Begin with a snapshot that was taken at `offset`."""
         self.clear(offset)
+        ongoing = []
         for entry in entries:
             if self.is_expired(entry, now_ms, expiration_ms):
                 continue
             self.producers[entry.producer_id] = entry
             if entry.transaction_start >= 0:
-                self.ongoing[entry.transaction_start] = entry.producer_id
-        self.ongoing = dict(sorted(self.ongoing.items()))
+                ongoing.append((entry.transaction_start, entry.producer_id))
+        if ongoing:
+            self.ongoing = dict(sorted(ongoing))
         self.snapshot_offset = offset
 
     def clear(self, offset: int) -> None:
         self.producers.clear()
-        self.ongoing.clear()
-        self.unreplicated.clear()
-        self._held_back.clear()
+        self.ongoing = self.unreplicated = NONE_ONGOING
+        self._held_back = NONE_HELD_BACK
         self.verifying = NOTHING_TO_VERIFY
         self.end_offset = offset
         self.snapshot_offset = offset
