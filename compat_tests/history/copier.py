@@ -96,7 +96,11 @@ class Copier:
         except (KafkaException, BufferError) as problem:
             raise MustAbort(str(problem)) from None
         time.sleep(self._chance.uniform(0, self._pause_s))
-        if self._producer.flush(PATIENCE_S) or self._failed:
+        try:
+            unsent = self._producer.flush(PATIENCE_S)
+        except (KafkaException, SystemError) as problem:  # a fatal error may be raised inside a callback
+            raise GivesUp(str(problem)) from None
+        if unsent or self._failed:
             raise MustAbort("not all was sent")
         reached = {
             (message.topic() or "", message.partition() or 0): (message.offset() or 0) + 1

@@ -54,7 +54,10 @@ class Sender:
 
     def flush(self) -> bool:
         """Wait for the end of all sends, be it unknown: whether all were acknowledged."""
-        left = self.producer.flush(PATIENCE_S)
+        try:
+            left = self.producer.flush(PATIENCE_S)
+        except (KafkaException, SystemError) as problem:  # a fatal error may be raised inside a callback
+            raise GivesUp(str(problem)) from None
         failed, self.failed = self.failed, 0
         if left:
             raise GivesUp(f"{left} sends without an end")
