@@ -43,7 +43,8 @@ def named(where: str, detail: Any) -> str:
         return f"{request_of(head)} from {host}:{port} ({client_of(head)}, {size} bytes)"
     callback, arguments = detail
     work = getattr(getattr(callback, "__self__", None), "last", None)  # of Slices
-    return f"{where} {name_of(work or callback)}{for_whom((callback, *arguments))}"
+    passed = next((f" with {name_of(each)}" for each in arguments if callable(each)), "")
+    return f"{where} {name_of(work or callback)}{passed}{for_whom((callback, *arguments))}"
 
 
 def for_whom(parts: Iterable[Any]) -> str:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import runpy
 import time
 from functools import partial
 from pathlib import Path
@@ -38,6 +39,24 @@ def test_short_holds_are_only_counted(said: io.StringIO, monkeypatch: pytest.Mon
     monkeypatch.setenv("PYKAFKAD_HOLD_MS", "50")
     holds.on_hold("timer", 99_000, (frame_head, ()))
     assert "timer frame_head of test_holds.py held the loop for 99 ms of CPU" in said.getvalue()
+
+
+def test_a_line_names_what_a_thread_has_done(said: io.StringIO) -> None:
+    def then(result: Any) -> None: ...
+
+    holds.on_hold("post", 200_000, (frame_head, (then, 7)))
+    name = "test_a_line_names_what_a_thread_has_done.<locals>.then of test_holds.py"
+    assert f"post frame_head of test_holds.py with {name} held the loop for 200 ms" in said.getvalue()
+
+
+def test_a_run_of_tests_fails_of_holds_that_are_no_accident() -> None:
+    root = runpy.run_path(str(Path(__file__).parents[2] / "conftest.py"))
+    is_no_accident = root["is_no_accident"]
+    once = "post a of b.py held the loop for 60 ms of CPU"
+    other = "timer c of d.py held the loop for 60 ms of CPU"
+    assert not is_no_accident([]) and not is_no_accident([once, other, other, once])
+    assert is_no_accident([once, other, once, once])
+    assert is_no_accident(["post a of b.py held the loop for 200 ms of CPU"])
 
 
 @pytest.fixture(autouse=True)
@@ -107,4 +126,5 @@ def test_what_a_thread_gave_back_is_named_by_its_request() -> None:
     head = frame_head()
     context, _ = reader.read(None, head, 0, len(head))
     named = holds.named("post", (frame_head, (partial(frame_head, context), None)))  # type: ignore[call-arg]
-    assert named == "post frame_head of test_holds.py, for DeleteTopics v3 (client 'the client'),"
+    given = "post frame_head of test_holds.py with frame_head of test_holds.py"
+    assert named == f"{given}, for DeleteTopics v3 (client 'the client'),"
