@@ -163,6 +163,7 @@ class RawProducer:
     def _produce(self, key: str, value: str) -> ProduceRequest:
         records = batch(
             value.encode(),
+            timestamp=int(time.time() * 1000),  # an old record would be deleted by retention
             producer_id=self._producer_id,
             producer_epoch=self._epoch,
             base_sequence=self._sequences.get(key, 0),
