@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from compat_tests.raw import RawClient
-from compat_tests.reference import SCRIPT, ReferenceKafka, free_ports
+from compat_tests.reference import SCRIPT, SHORT_SESSION, ReferenceKafka, free_ports
 from pykafkad.messages import FindCoordinatorRequest, ListOffsetsRequest, MetadataRequest
 from pykafkad.testing import Broker
 
@@ -31,7 +31,6 @@ SHARED = {
     "group.initial.rebalance.delay.ms": "0",
     "auto.create.topics.enable": "false",
 }
-KAFKA_ONLY = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
 KAFKA_HEAP = {"KAFKA_HEAP_OPTS": "-Xmx400M", "KAFKA_JVM_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 
 
@@ -99,7 +98,7 @@ class Home:
         self.side = side
         if side == KAFKA:
             os.environ.update(KAFKA_HEAP)
-            config = {**SHARED, **KAFKA_ONLY, **self.kafka_config}
+            config = {**SHARED, **SHORT_SESSION, **self.kafka_config}
             self._kafka = ReferenceKafka(directory=self.directory, port=self.port, config=config)
             self._kafka.start()
         else:

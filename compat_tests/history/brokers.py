@@ -13,7 +13,7 @@ from typing import Protocol
 import pytest
 
 from compat_tests.history.clock import MovedClock
-from compat_tests.reference import ReferenceKafka, missing
+from compat_tests.reference import SHORT_SESSION, ReferenceKafka, missing
 from pykafkad.testing import Broker
 from pykafkad.testing.broker import wake_when_alone
 
@@ -24,7 +24,6 @@ CONFIG = {
     "group.initial.rebalance.delay.ms": "0",
     "auto.create.topics.enable": "false",
 }
-KAFKA_ONLY = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
 KAFKA_HEAP = {"KAFKA_HEAP_OPTS": "-Xmx512M", "KAFKA_JVM_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 
 
@@ -59,7 +58,7 @@ class Victim:
             if lack := missing():
                 pytest.skip(lack)
             os.environ.update(KAFKA_HEAP)
-            self._kafka = ReferenceKafka(config={**given, **KAFKA_ONLY})
+            self._kafka = ReferenceKafka(config={**given, **SHORT_SESSION})
             self.process = self._kafka
         elif chosen == "pykafkad":
             self._ours = Broker(config=given, single_node=False, start=False)

@@ -80,15 +80,21 @@ def leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def main() -> None:
-    given = Given(sys.argv[1:])
+def end_of_input() -> threading.Event:
+    """Set when standard input has ended."""
     ended = threading.Event()
 
-    def wait_for_the_end() -> None:
+    def wait() -> None:
         sys.stdin.read()
         ended.set()
 
-    threading.Thread(target=wait_for_the_end, daemon=True).start()
+    threading.Thread(target=wait, daemon=True).start()
+    return ended
+
+
+def main() -> None:
+    given = Given(sys.argv[1:])
+    ended = end_of_input()
     with Recorder(given.process, given.path) as recorder:
         try:
             client = ROLES[given.role](given, recorder)

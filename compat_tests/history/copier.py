@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import random
 import sys
-import threading
 import time
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Message, Producer, TopicPartition
 
-from compat_tests.history.client import GAVE_UP, leave
+from compat_tests.history.client import GAVE_UP, end_of_input, leave
 from compat_tests.history.consuming import POLL_S, SESSION_MS, consumer_config
 from compat_tests.history.events import COMMITTED
 from compat_tests.history.librdkafka import basis
@@ -131,13 +130,7 @@ class Copier:
 
 def main() -> None:
     given = dict(word.split("=", 1) for word in sys.argv[1:])
-    ended = threading.Event()
-
-    def wait_for_the_end() -> None:
-        sys.stdin.read()
-        ended.set()
-
-    threading.Thread(target=wait_for_the_end, daemon=True).start()
+    ended = end_of_input()
     try:
         copier = Copier(given)
         while not ended.is_set():

@@ -19,6 +19,8 @@ from types import TracebackType
 SCRIPT = Path(__file__).with_name("kafka")
 START_SECONDS = 60
 STOP_SECONDS = 60
+# For a broker that is killed and started again: it is registered anew as soon as its old session is over.
+SHORT_SESSION = {"broker.session.timeout.ms": "3000", "broker.heartbeat.interval.ms": "500"}
 PORTS = range(20000, 31998)  # below the ephemeral ports, which the kernel gives to others at random
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import INVALID_REQUEST, KafkaError
 from pykafkad.handlers.add_partitions_to_txn import told
-from pykafkad.messages import EndTxnResponse
 from pykafkad.pure.authorization import TRANSACTIONAL_ID, WRITE, Need
+from pykafkad.pure.transactions.ending import refusal
 
 if TYPE_CHECKING:
     from pykafkad.context import Context
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from pykafkad.pure.effects import Effects
 
 
-NONE = -1
 EPOCHS_SINCE = 5
 WITHOUT_EPOCHS, WITH_EPOCHS = 0, 2  # transaction versions of clients
 
@@ -33,8 +32,7 @@ def handle(broker: Broker, request: EndTxnRequest, context: Context) -> Any:
     version = context.version  # who refuses must not know the context, which knows it
 
     def refuse(error: KafkaError) -> Any:
-        code = told(error.code, version)
-        return EndTxnResponse(error_code=code, producer_id=NONE, producer_epoch=NONE)
+        return refusal(told(error.code, version))
 
     if not request.transactional_id:
         return refuse(KafkaError(INVALID_REQUEST))
