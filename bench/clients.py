@@ -1,9 +1,10 @@
-"""The work of a stock client, confluent-kafka, in a process of its own, so that its threads disturb no other
-measurement.
+"""The work of a stock client (confluent-kafka, where no other is named) in a process of its own, so that its threads
+disturb no other measurement.
 
     python -m bench.clients WORK PORT TOPIC COUNT SIZE BROKER_PID
 
-WORK: produce, consume, sequential, subscribe-classic, subscribe-consumer, suite, transact, copy. Prints one JSON line.
+WORK: produce, consume, sequential, subscribe-classic, subscribe-consumer, suite, transact, transact_aiokafka,
+transact_kafka_python, copy. Prints one JSON line.
 The broker's CPU seconds are read around the work alone, without the client's start.
 """
 
@@ -20,6 +21,7 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, Topi
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from bench.client_transactions import copy, transact
+from bench.python_transactions import transact_aiokafka, transact_kafka_python
 from bench.sides import cpu_seconds
 
 IDLE_SECONDS = 30
@@ -171,6 +173,8 @@ WORKS = {
     "sequential": sequential,
     "suite": suite,
     "transact": transact,
+    "transact_aiokafka": transact_aiokafka,
+    "transact_kafka_python": transact_kafka_python,
     "copy": copy,
 }
 

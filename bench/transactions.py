@@ -45,6 +45,15 @@ def client_transactions(side: Side, sizes: Sizes) -> Numbers:
         return run_client("transact", side, topic, sizes.transacted, 100)
 
 
+def python_transactions(side: Side, sizes: Sizes) -> Numbers:
+    """Clients in Python: transactions of one record, one after the other."""
+    result = {}
+    for client in ("aiokafka", "kafka_python"):
+        with Topic(side) as topic:
+            result[client] = run_client(f"transact_{client}", side, topic, 1, 100)["one_ms"]
+    return result
+
+
 def client_copy(side: Side, sizes: Sizes) -> Numbers:
     """A stock client that reads, writes and commits offsets in transactions of 1,000 records."""
     with Topic(side, 2) as topic:
