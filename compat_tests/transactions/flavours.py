@@ -45,6 +45,10 @@ def _kafkajs() -> list[str]:
     return [needs.program("node"), str(needs.node_project() / "kafkajs_transactions.js")]
 
 
+def _rdkafka() -> list[str]:
+    return [needs.program("node"), str(needs.rdkafka_project() / "transactions.js")]
+
+
 FLAVOURS = (
     Flavour("java", _java, JVM, BOTH),
     Flavour("confluent-kafka", _python("confluent"), "confluent-kafka", BOTH),
@@ -53,6 +57,7 @@ FLAVOURS = (
     Flavour("franz-go", _go("franz-transactions"), "franz-go", BOTH, keeps_offsets=False),
     Flavour("sarama", _go("sarama-transactions"), "sarama"),
     Flavour("kafkajs", _kafkajs, "kafkajs", ends_again=False),
+    Flavour("node-rdkafka", _rdkafka, "node-rdkafka", BOTH),
 )
 
 
