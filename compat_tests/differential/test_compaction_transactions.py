@@ -53,7 +53,7 @@ class Writers:
         self.steps = 0
 
     def write(self, producer: int) -> None:
-        rows = [
+        rows: list[Any] = [
             (
                 b"k%d" % self.chance.randrange(7),
                 None if self.chance.random() < 0.2 else self.chance.randbytes(self.chance.randrange(60)),
@@ -64,9 +64,11 @@ class Writers:
         ]
         self.steps += 1
         sequence = self.sequences.get(producer, 0)
-        header = {"producer_id": FIRST_PRODUCER + producer, "producer_epoch": 0, "base_sequence": sequence}
-        data = bytes(records.build(rows, transactional=True, **header))
-        self.pair.same(produce(self.name, {0: data}, transactional_id=f"writer {producer}"), 9)
+        who = FIRST_PRODUCER + producer
+        data = records.build(
+            rows, transactional=True, producer_id=who, producer_epoch=0, base_sequence=sequence
+        )
+        self.pair.same(produce(self.name, {0: bytes(data)}, transactional_id=f"writer {producer}"), 9)
         self.sequences[producer] = sequence + len(rows)
         self.open.add(producer)
 
