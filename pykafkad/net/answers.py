@@ -6,11 +6,13 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import messages
+from pykafkad.errors import UNSUPPORTED_VERSION
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
 CORRELATION_ID = Struct(">i")
+ERROR_CODE = Struct(">h")
 API_VERSIONS = 18
 
 
@@ -31,6 +33,8 @@ def read_answer(
     if found != correlation_id:
         raise WrongAnswer(f"the answer to {found} came for request {correlation_id}")
     body = CORRELATION_ID.size
+    if response.api_key == API_VERSIONS and ERROR_CODE.unpack_from(answer, body)[0] == UNSUPPORTED_VERSION:
+        version = 0  # in which it is said, whatever was asked
     if version >= response.flexible_since and response.api_key != API_VERSIONS:
         body = _after_tags(answer, body)
     return response.decode(answer, version, body)

@@ -40,7 +40,7 @@ class Image:
         self.offset = 0
         self.brokers: dict[int, Any] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}
-        self.features = {"transaction.version": 2}
+        self.features = self.finalized_features = {"transaction.version": 2}
 
 
 class Timer:
