@@ -449,11 +449,13 @@ class AlterPartitionReassignmentsResponse(Message):
 
 class AlterPartitionRequest(Message):
     class TopicData(Struct):
+        topic_name: str
         topic_id: bytes
         partitions: list[AlterPartitionRequest.PartitionData]
         def __init__(
             self,
             *,
+            topic_name: str = ...,
             topic_id: bytes = ...,
             partitions: list[AlterPartitionRequest.PartitionData] = ...,
             unknown_tags: dict[int, bytes] | None = ...,
@@ -503,11 +505,13 @@ class AlterPartitionRequest(Message):
 
 class AlterPartitionResponse(Message):
     class TopicData(Struct):
+        topic_name: str
         topic_id: bytes
         partitions: list[AlterPartitionResponse.PartitionData]
         def __init__(
             self,
             *,
+            topic_name: str = ...,
             topic_id: bytes = ...,
             partitions: list[AlterPartitionResponse.PartitionData] = ...,
             unknown_tags: dict[int, bytes] | None = ...,
@@ -1671,16 +1675,35 @@ class ControlRecordTypeSchema(Message):
     ) -> None: ...
 
 class ControlledShutdownRequest(Message):
+    broker_id: int
+    broker_epoch: int
     def __init__(
         self,
         *,
+        broker_id: int = ...,
+        broker_epoch: int = ...,
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
 class ControlledShutdownResponse(Message):
+    class RemainingPartition(Struct):
+        topic_name: str
+        partition_index: int
+        def __init__(
+            self,
+            *,
+            topic_name: str = ...,
+            partition_index: int = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    error_code: int
+    remaining_partitions: list[ControlledShutdownResponse.RemainingPartition]
     def __init__(
         self,
         *,
+        error_code: int = ...,
+        remaining_partitions: list[ControlledShutdownResponse.RemainingPartition] = ...,
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -4437,16 +4460,119 @@ class KRaftVersionRecord(Message):
     ) -> None: ...
 
 class LeaderAndIsrRequest(Message):
+    class LeaderAndIsrPartitionState(Struct):
+        topic_name: str
+        partition_index: int
+        controller_epoch: int
+        leader: int
+        leader_epoch: int
+        isr: list[int]
+        partition_epoch: int
+        replicas: list[int]
+        adding_replicas: list[int]
+        removing_replicas: list[int]
+        is_new: bool
+        leader_recovery_state: int
+        def __init__(
+            self,
+            *,
+            topic_name: str = ...,
+            partition_index: int = ...,
+            controller_epoch: int = ...,
+            leader: int = ...,
+            leader_epoch: int = ...,
+            isr: list[int] = ...,
+            partition_epoch: int = ...,
+            replicas: list[int] = ...,
+            adding_replicas: list[int] = ...,
+            removing_replicas: list[int] = ...,
+            is_new: bool = ...,
+            leader_recovery_state: int = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class LeaderAndIsrTopicState(Struct):
+        topic_name: str
+        topic_id: bytes
+        partition_states: list[LeaderAndIsrRequest.LeaderAndIsrPartitionState]
+        def __init__(
+            self,
+            *,
+            topic_name: str = ...,
+            topic_id: bytes = ...,
+            partition_states: list[LeaderAndIsrRequest.LeaderAndIsrPartitionState] = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class LeaderAndIsrLiveLeader(Struct):
+        broker_id: int
+        host_name: str
+        port: int
+        def __init__(
+            self,
+            *,
+            broker_id: int = ...,
+            host_name: str = ...,
+            port: int = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    controller_id: int
+    is_k_raft_controller: bool
+    controller_epoch: int
+    broker_epoch: int
+    type: int
+    ungrouped_partition_states: list[LeaderAndIsrRequest.LeaderAndIsrPartitionState]
+    topic_states: list[LeaderAndIsrRequest.LeaderAndIsrTopicState]
+    live_leaders: list[LeaderAndIsrRequest.LeaderAndIsrLiveLeader]
     def __init__(
         self,
         *,
+        controller_id: int = ...,
+        is_k_raft_controller: bool = ...,
+        controller_epoch: int = ...,
+        broker_epoch: int = ...,
+        type: int = ...,
+        ungrouped_partition_states: list[LeaderAndIsrRequest.LeaderAndIsrPartitionState] = ...,
+        topic_states: list[LeaderAndIsrRequest.LeaderAndIsrTopicState] = ...,
+        live_leaders: list[LeaderAndIsrRequest.LeaderAndIsrLiveLeader] = ...,
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
 class LeaderAndIsrResponse(Message):
+    class LeaderAndIsrPartitionError(Struct):
+        topic_name: str
+        partition_index: int
+        error_code: int
+        def __init__(
+            self,
+            *,
+            topic_name: str = ...,
+            partition_index: int = ...,
+            error_code: int = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class LeaderAndIsrTopicError(Struct):
+        topic_id: bytes
+        partition_errors: list[LeaderAndIsrResponse.LeaderAndIsrPartitionError]
+        def __init__(
+            self,
+            *,
+            topic_id: bytes = ...,
+            partition_errors: list[LeaderAndIsrResponse.LeaderAndIsrPartitionError] = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    error_code: int
+    partition_errors: list[LeaderAndIsrResponse.LeaderAndIsrPartitionError]
+    topics: list[LeaderAndIsrResponse.LeaderAndIsrTopicError]
     def __init__(
         self,
         *,
+        error_code: int = ...,
+        partition_errors: list[LeaderAndIsrResponse.LeaderAndIsrPartitionError] = ...,
+        topics: list[LeaderAndIsrResponse.LeaderAndIsrTopicError] = ...,
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -6932,16 +7058,95 @@ class SnapshotHeaderRecord(Message):
     ) -> None: ...
 
 class StopReplicaRequest(Message):
+    class StopReplicaPartitionV0(Struct):
+        topic_name: str
+        partition_index: int
+        def __init__(
+            self,
+            *,
+            topic_name: str = ...,
+            partition_index: int = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class StopReplicaTopicV1(Struct):
+        name: str
+        partition_indexes: list[int]
+        def __init__(
+            self,
+            *,
+            name: str = ...,
+            partition_indexes: list[int] = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class StopReplicaTopicState(Struct):
+        topic_name: str
+        partition_states: list[StopReplicaRequest.StopReplicaPartitionState]
+        def __init__(
+            self,
+            *,
+            topic_name: str = ...,
+            partition_states: list[StopReplicaRequest.StopReplicaPartitionState] = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class StopReplicaPartitionState(Struct):
+        partition_index: int
+        leader_epoch: int
+        delete_partition: bool
+        def __init__(
+            self,
+            *,
+            partition_index: int = ...,
+            leader_epoch: int = ...,
+            delete_partition: bool = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    controller_id: int
+    is_k_raft_controller: bool
+    controller_epoch: int
+    broker_epoch: int
+    delete_partitions: bool
+    ungrouped_partitions: list[StopReplicaRequest.StopReplicaPartitionV0]
+    topics: list[StopReplicaRequest.StopReplicaTopicV1]
+    topic_states: list[StopReplicaRequest.StopReplicaTopicState]
     def __init__(
         self,
         *,
+        controller_id: int = ...,
+        is_k_raft_controller: bool = ...,
+        controller_epoch: int = ...,
+        broker_epoch: int = ...,
+        delete_partitions: bool = ...,
+        ungrouped_partitions: list[StopReplicaRequest.StopReplicaPartitionV0] = ...,
+        topics: list[StopReplicaRequest.StopReplicaTopicV1] = ...,
+        topic_states: list[StopReplicaRequest.StopReplicaTopicState] = ...,
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
 class StopReplicaResponse(Message):
+    class StopReplicaPartitionError(Struct):
+        topic_name: str
+        partition_index: int
+        error_code: int
+        def __init__(
+            self,
+            *,
+            topic_name: str = ...,
+            partition_index: int = ...,
+            error_code: int = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    error_code: int
+    partition_errors: list[StopReplicaResponse.StopReplicaPartitionError]
     def __init__(
         self,
         *,
+        error_code: int = ...,
+        partition_errors: list[StopReplicaResponse.StopReplicaPartitionError] = ...,
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
@@ -7939,16 +8144,104 @@ class UpdateFeaturesResponse(Message):
     ) -> None: ...
 
 class UpdateMetadataRequest(Message):
+    class UpdateMetadataPartitionState(Struct):
+        topic_name: str
+        partition_index: int
+        controller_epoch: int
+        leader: int
+        leader_epoch: int
+        isr: list[int]
+        zk_version: int
+        replicas: list[int]
+        offline_replicas: list[int]
+        def __init__(
+            self,
+            *,
+            topic_name: str = ...,
+            partition_index: int = ...,
+            controller_epoch: int = ...,
+            leader: int = ...,
+            leader_epoch: int = ...,
+            isr: list[int] = ...,
+            zk_version: int = ...,
+            replicas: list[int] = ...,
+            offline_replicas: list[int] = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class UpdateMetadataTopicState(Struct):
+        topic_name: str
+        topic_id: bytes
+        partition_states: list[UpdateMetadataRequest.UpdateMetadataPartitionState]
+        def __init__(
+            self,
+            *,
+            topic_name: str = ...,
+            topic_id: bytes = ...,
+            partition_states: list[UpdateMetadataRequest.UpdateMetadataPartitionState] = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class UpdateMetadataBroker(Struct):
+        id: int
+        v0_host: str
+        v0_port: int
+        endpoints: list[UpdateMetadataRequest.UpdateMetadataEndpoint]
+        rack: str | None
+        def __init__(
+            self,
+            *,
+            id: int = ...,
+            v0_host: str = ...,
+            v0_port: int = ...,
+            endpoints: list[UpdateMetadataRequest.UpdateMetadataEndpoint] = ...,
+            rack: str | None = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    class UpdateMetadataEndpoint(Struct):
+        port: int
+        host: str
+        listener: str
+        security_protocol: int
+        def __init__(
+            self,
+            *,
+            port: int = ...,
+            host: str = ...,
+            listener: str = ...,
+            security_protocol: int = ...,
+            unknown_tags: dict[int, bytes] | None = ...,
+        ) -> None: ...
+
+    controller_id: int
+    is_k_raft_controller: bool
+    type: int
+    controller_epoch: int
+    broker_epoch: int
+    ungrouped_partition_states: list[UpdateMetadataRequest.UpdateMetadataPartitionState]
+    topic_states: list[UpdateMetadataRequest.UpdateMetadataTopicState]
+    live_brokers: list[UpdateMetadataRequest.UpdateMetadataBroker]
     def __init__(
         self,
         *,
+        controller_id: int = ...,
+        is_k_raft_controller: bool = ...,
+        type: int = ...,
+        controller_epoch: int = ...,
+        broker_epoch: int = ...,
+        ungrouped_partition_states: list[UpdateMetadataRequest.UpdateMetadataPartitionState] = ...,
+        topic_states: list[UpdateMetadataRequest.UpdateMetadataTopicState] = ...,
+        live_brokers: list[UpdateMetadataRequest.UpdateMetadataBroker] = ...,
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 
 class UpdateMetadataResponse(Message):
+    error_code: int
     def __init__(
         self,
         *,
+        error_code: int = ...,
         unknown_tags: dict[int, bytes] | None = ...,
     ) -> None: ...
 

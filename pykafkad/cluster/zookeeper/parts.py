@@ -1,0 +1,113 @@
+"""The parts of a broker in a cluster, as they know each other: who does what, and whom they may ask.
+
+`broker.cluster` has them all (None: a single node). The client of ZooKeeper is pykafkad/zookeeper; a part that reads or
+writes znodes is given it. Everything is called on the loop; `done` and `told` are called on it too, once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pykafkad.cluster.controller import Created, Deleted, Plan, Told
+    from pykafkad.cluster.metadata_records import Record
+    from pykafkad.cluster.replica import Replica
+    from pykafkad.cluster.topic_creation import Planned
+    from pykafkad.config_listeners import Endpoint
+    from pykafkad.errors import KafkaError
+
+
+class Address(NamedTuple):
+    """Where another broker is reached: its endpoint on our inter.broker.listener.name."""
+
+    host: str
+    port: int
+
+
+class Registration(Protocol):
+    """This broker's znode under /brokers/ids: made at start, made anew when the session was lost."""
+
+    @property
+    def broker_epoch(self) -> int:
+        """The czxid of the znode; -1: there is none."""
+
+    def register(self, endpoints: Sequence[Endpoint], rack: str | None, done: Told) -> None:
+        """KafkaError where the id is another's."""
+
+    def close(self, done: Callable[[], None]) -> None:
+        """End the session: the znode goes with it."""
+
+
+class Changes(Protocol):
+    """Changes of the metadata that this broker writes into ZooKeeper itself, or asks for there; see Controller."""
+
+    def load(self, done: Told) -> None:
+        """At start: dynamic configs, quotas, users, ACLs and tokens go into the image; from then on, what others write."""
+
+    def load_topics(self, names: Sequence[str], done: Told) -> None:
+        """The configs of these topics go into the image: their logs are about to be made."""
+
+    def commit(self, records: Sequence[Record], done: Told) -> None: ...
+    def in_turn(self, plan: Plan, done: Told) -> None: ...
+    def create_topics(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None: ...
+    def create_partitions(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None: ...
+    def delete_topics(self, topic_ids: Sequence[bytes], done: Deleted) -> None: ...
+    def auto_create(
+        self, name: str, done: Callable[[Planned], None], needed: Callable[[], int] | None = None
+    ) -> None: ...
+    def auto_create_all(self, names: Sequence[str], done: Callable[[], None]) -> None: ...
+    def is_auto_creating(self, name: str) -> bool: ...
+
+
+class Controlling(Protocol):
+    """The controller's side of this broker: stands for election, and if elected decides for all."""
+
+    @property
+    def is_active(self) -> bool: ...
+    def begin(self) -> None:
+        """The broker is registered: stand for election, watch who is elected."""
+
+    def resign(self) -> None:
+        """The session was lost, or the broker stops."""
+
+
+class Replication(Protocol):
+    """Follows leaders, and asks the controller for changes of the ISR."""
+
+    def follow(self, replica: Replica, leader_id: int, leader_epoch: int) -> None:
+        """Fetch from that broker in that epoch, instead of whom it followed before."""
+
+    def stop(self, replica: Replica) -> None:
+        """Nothing more is fetched for it: it leads, is stopped or gone."""
+
+    def alter_isr(self, replica: Replica, isr: frozenset[int]) -> None:
+        """What `Replicas` calls: the leader of a partition wants another ISR."""
+
+    def controller_changed(self) -> None:
+        """What waits for an answer of the controller is asked of the new one."""
+
+    def close(self) -> None: ...
+
+
+class Cluster(Protocol):
+    """What `broker.cluster` is: the parts, and what they ask of each other."""
+
+    zookeeper: Any
+    registration: Registration
+    changes: Changes
+    controlling: Controlling
+    replication: Replication
+    peers: Any
+
+    @property
+    def broker_epoch(self) -> int: ...
+    @property
+    def controller_id(self) -> int:
+        """As the last UpdateMetadata says; -1: nobody has said it yet."""
+
+    def address_of(self, broker_id: int) -> Address | None:
+        """None: no such broker lives, or not with that listener."""
+
+    def take_producer_id(self, done: Callable[[int | KafkaError], None]) -> None: ...
