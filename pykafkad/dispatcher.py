@@ -157,7 +157,7 @@ class Dispatcher:
 
     def _route_of(self, api_key: int) -> Route | None:
         """Asked when the first request for an API comes: its handler, with what reading its requests takes."""
-        api = handlers.APIS.get(api_key)
+        api = self._broker.apis.get(api_key)
         if api is None:
             return None
         module = api.load()

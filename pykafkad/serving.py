@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pykafkad.cluster.replicas import Replicas
 from pykafkad.context import ConnectionState
 from pykafkad.coordinator.runtime.loop import CoordinatorLoop
+from pykafkad.handlers import APIS
 from pykafkad.logs import logger
 from pykafkad.periodic import Periodic
 from pykafkad.promises import Promises
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.markers import Markers
     from pykafkad.cluster.replica import Replica
+    from pykafkad.cluster.zookeeper.parts import Cluster
     from pykafkad.config import BrokerConfig
     from pykafkad.coordinator.groups import GroupCoordinator
     from pykafkad.coordinator.transactions import TransactionCoordinator
@@ -55,6 +57,8 @@ log = logger("server")
 class ServingBroker:
     # Everything is allowed: a start with authorizer.class.name is refused.
     authorizer: Authorizer | None = None
+    apis = APIS
+    cluster: Cluster | None = None  # None: a single node, which has its own metadata log
     pass_ms = 0  # the wall clock as the pass has read it; 0: not yet
     # What a start makes when it has read what is there:
     storage: LogManager

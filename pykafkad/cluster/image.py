@@ -128,6 +128,8 @@ class Topic:
 
 
 class Image:
+    supported_features = features.SUPPORTED
+
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}

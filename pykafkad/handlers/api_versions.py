@@ -18,6 +18,7 @@ from pykafkad.messages import ApiVersionsResponse
 
 if TYPE_CHECKING:
     from pykafkad.context import Context
+    from pykafkad.handlers import Api
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import ApiVersionsRequest
 
@@ -35,6 +36,7 @@ SOFTWARE_MAX = 1_000  # names of client software that are shared between connect
 SOFTWARE_CHARACTERS = 255  # kept of each software name and version
 
 _rows: list[ApiVersion] = []
+_rows_of: list[dict[int, Api]] = []
 _software: dict[tuple[str, str], tuple[str, str]] = {}
 
 SOFTWARE_SINCE = 3
@@ -55,10 +57,10 @@ def handle(broker: Broker, request: ApiVersionsRequest, context: Context) -> Any
         state.software, state.client_id = software, intern(context.client_id[:SOFTWARE_CHARACTERS])
     image = broker.image
     return ApiVersionsResponse(
-        api_keys=rows(),
+        api_keys=rows(broker.apis),
         supported_features=[
             SupportedFeature(name=name, min_version=lowest, max_version=highest)
-            for name, (lowest, highest) in features.SUPPORTED.items()
+            for name, (lowest, highest) in image.supported_features.items()
             # Clients that use version 3 or older reject a lowest feature level of 0 (KAFKA-17011).
             if name not in features.NOT_SERVED and (version >= LEVEL_ZERO_SINCE or lowest > 0)
         ],
@@ -71,17 +73,16 @@ def handle(broker: Broker, request: ApiVersionsRequest, context: Context) -> Any
     )
 
 
-def rows() -> list[ApiVersion]:
-    if not _rows:
-        for key, api in handlers.APIS.items():
-            if api.is_advertised:
-                _rows.append(row(key))
+def rows(apis: dict[int, Api]) -> list[ApiVersion]:
+    """Of the APIs of this broker: there is one in a process, so they are made once."""
+    if not _rows or _rows_of[0] is not apis:
+        _rows_of[:], _rows[:] = [apis], [row(api) for api in apis.values() if api.is_advertised]
     return _rows
 
 
-def row(key: int) -> ApiVersion:
-    lowest, highest = handlers.APIS[key].versions
-    return ApiVersion(api_key=key, min_version=lowest, max_version=highest)
+def row(api: Api) -> ApiVersion:
+    lowest, highest = api.versions
+    return ApiVersion(api_key=api.key, min_version=lowest, max_version=highest)
 
 
 def is_software_name(text: str) -> bool:
@@ -106,6 +107,6 @@ def shared_software(name: str, version: str) -> tuple[str, str]:
 def refusal(correlation_id: int) -> Any:
     response = ApiVersionsResponse(
         error_code=UNSUPPORTED_VERSION,
-        api_keys=[row(API_VERSIONS)],
+        api_keys=[row(handlers.APIS[API_VERSIONS])],
     )
     return frame(response, 0, correlation_id, False)

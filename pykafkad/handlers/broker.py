@@ -15,11 +15,13 @@ if TYPE_CHECKING:
     from pykafkad.cluster.markers import Markers
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.replicas import Replicas
+    from pykafkad.cluster.zookeeper.parts import Cluster
     from pykafkad.config import BrokerConfig
     from pykafkad.context import ConnectionState, Context
     from pykafkad.coordinator.groups import GroupCoordinator
     from pykafkad.coordinator.runtime.loop import CoordinatorLoop
     from pykafkad.coordinator.transactions import TransactionCoordinator
+    from pykafkad.handlers import Api
     from pykafkad.promises import Promises
     from pykafkad.pure.fetch_session import FetchSessions
     from pykafkad.pure.telemetry import Telemetry
@@ -50,6 +52,8 @@ class Broker(Protocol):
     quiet: Quiet
     promises: Promises
     pass_ms: int
+    apis: dict[int, Api]
+    cluster: Cluster | None  # None: a single node
 
     @property
     def controller(self) -> Controller: ...

@@ -323,9 +323,16 @@ class LogManager:
         when the disk fails."""
         partition = self.partitions.get((topic, index))
         if partition is None:
-            partition = self._create(topic, index, topic_id, config, directory_id)
-            self.add(partition)
+            partition = self.make(topic, index, topic_id, config, directory_id)
         partition.listener.lead(leader_epoch, members)
+        return partition
+
+    def make(
+        self, topic: str, index: int, topic_id: bytes, config: TopicConfig, directory_id: bytes = uuids.ZERO
+    ) -> Log:
+        """A new empty partition, which has no role yet. OSError when the disk fails."""
+        partition = self._create(topic, index, topic_id, config, directory_id)
+        self.add(partition)
         return partition
 
     def prepare(self, wanted: Placed, done: Callable[[], None]) -> None:

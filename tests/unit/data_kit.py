@@ -9,6 +9,7 @@ from typing import Any
 
 from pykafkad import messages
 from pykafkad.clock import ManualClock
+from pykafkad.cluster import features
 from pykafkad.config import BrokerConfig, TopicConfig
 from pykafkad.coordinator.groups import GroupCoordinator
 from pykafkad.coordinator.transactions import TransactionCoordinator
@@ -33,6 +34,8 @@ class Topic:
 
 
 class Image:
+    supported_features = features.SUPPORTED
+
     def __init__(self) -> None:
         self.topics: dict[str, Topic] = {}
         self.topics_by_id: dict[bytes, Topic] = {}

@@ -14,6 +14,7 @@ from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_log import MetadataLog
 from pykafkad.config import BrokerConfig
 from pykafkad.config_listeners import Endpoint
+from pykafkad.handlers import APIS
 from pykafkad.quiet import Quiet
 from pykafkad.slices import Slices, finish, is_work
 from pykafkad.workers import submit_inline
@@ -142,6 +143,8 @@ def open_broker(
     if later:
         later.all()
     broker = SimpleNamespace(
+        apis=APIS,
+        cluster=None,
         config=config,
         storage=storage,
         log=log,

@@ -65,7 +65,7 @@ def test_a_class_knows_its_api_and_versions() -> None:
         (cls.api_key, cls.min_version, cls.max_version, cls.flexible_since)
         for cls in (FetchRequest, messages.SaslHandshakeRequest, RequestHeader, messages.LeaderAndIsrRequest)
     ]
-    assert facts == [(1, 4, 18, 12), (17, 0, 1, 32767), (-1, 1, 2, 2), (4, 0, -1, 32767)]
+    assert facts == [(1, 4, 18, 12), (17, 0, 1, 32767), (-1, 1, 2, 2), (4, 0, 7, 4)]
     assert issubclass(FetchRequest, wire.Message)
     assert not issubclass(FetchRequest.FetchTopic, wire.Message)
     assert FetchRequest.FetchTopic.__qualname__ == "FetchRequest.FetchTopic"

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.topic_creation import Planned
+    from pykafkad.cluster.zookeeper.control import Control
     from pykafkad.config_listeners import Endpoint
     from pykafkad.errors import KafkaError
 
@@ -44,7 +45,7 @@ class Changes(Protocol):
     """Changes of the metadata that this broker writes into ZooKeeper itself, or asks for there; see Controller."""
 
     def load(self, done: Told) -> None:
-        """At start: dynamic configs, quotas, users, ACLs and tokens go into the image; from then on, what others write."""
+        """At start: configs, quotas, users, ACLs and tokens go into the image; from then on, what others write."""
 
     def load_topics(self, names: Sequence[str], done: Told) -> None:
         """The configs of these topics go into the image: their logs are about to be made."""
@@ -95,6 +96,7 @@ class Cluster(Protocol):
     """What `broker.cluster` is: the parts, and what they ask of each other."""
 
     zookeeper: Any
+    control: Control
     registration: Registration
     changes: Changes
     controlling: Controlling

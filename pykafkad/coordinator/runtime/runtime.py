@@ -74,6 +74,8 @@ class CoordinatorRuntime(Generic[M]):
         self._partitions = 0  # the topic's number of partitions; 0 if it is not known or there is no topic
         self._long_work: LongWork | None = None  # made when it is needed
         self._is_started = self._stopped = False
+        # False: who leads is told by `elected`, `resigned` and `removed`, before the metadata says it.
+        self.follows_metadata = True
 
     # -- requests
 
@@ -232,7 +234,7 @@ class CoordinatorRuntime(Generic[M]):
     def follow(self, delta: Delta) -> None:
         """What the metadata says of the leaders of the topic's partitions. A start loads them later, see start()."""
         topic = self._image.topics.get(self.kind.topic)
-        if topic is None or not self._is_started:
+        if topic is None or not self._is_started or not self.follows_metadata:
             return
         for index in delta.leaders_of(topic):
             partition = topic.partitions[index]
@@ -262,6 +264,14 @@ class CoordinatorRuntime(Generic[M]):
         if shard is not None and shard.leader_epoch >= leader_epoch:
             return
         self._led_elsewhere[index] = max(leader_epoch, self._led_elsewhere.get(index, -1))
+        self._unload(index)
+        if shard is not None:
+            self.loop.promises.fail(shard)
+
+    def removed(self, index: int) -> None:
+        """The partition is no longer here: what was known of it counts no more, should it come back."""
+        shard = self._shards.get(index)
+        self._led_elsewhere.pop(index, None)
         self._unload(index)
         if shard is not None:
             self.loop.promises.fail(shard)

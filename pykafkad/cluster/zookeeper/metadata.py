@@ -1,0 +1,126 @@
+"""The image of a cluster on ZooKeeper: what the controller's UpdateMetadata requests say, and the configs that are read
+from ZooKeeper.
+
+A request names all brokers that live, and partitions as they are: epochs are absolute, where the records of a metadata
+log count them up. Only clients and the broker's own requests go by it; what this broker leads and follows is said by
+LeaderAndIsr. Invariant: partitions are numbered without gaps, so one that nobody has told of yet stands for an offline
+one until somebody does.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafkad.cluster.image import NO_LEADER, Image, PartitionInfo, Topic
+from pykafkad.logs import logger
+from pykafkad.messages import (
+    PartitionRecord,
+    RegisterBrokerRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+from pykafkad.pure.control_requests import DURING_DELETE, states_of
+from pykafkad.slices import GO_ON
+from pykafkad.uuids import ZERO
+
+if TYPE_CHECKING:
+    from pykafkad.slices import Work
+
+EndPoint = RegisterBrokerRecord.BrokerEndpoint
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MOST_PARTITIONS = 1_000_000  # of a topic: an index beyond is nobody's
+
+log = logger("metadata")
+
+
+class ClusterImage(Image):
+    def __init__(self) -> None:
+        super().__init__()
+        self.supported_features = {}
+        self.offset = 0
+        self._live: dict[int, Any] = {}  # brokers as they were told last
+
+    def update(self, request: Any) -> Work:
+        self._update_brokers(request.live_brokers)
+        for name, topic_id, state in states_of(request):
+            if state.leader == DURING_DELETE:
+                self._delete(name)
+            else:
+                self._put(name, topic_id, state)
+            yield GO_ON
+
+    # -- brokers
+
+    def _update_brokers(self, live: list[Any]) -> None:
+        told = {broker.id: broker for broker in live}
+        for broker_id in [each for each in self.brokers if each not in told]:
+            del self.brokers[broker_id]
+            self._brokers_changed(broker_id)
+        for broker_id, broker in told.items():
+            if self._live.get(broker_id) != broker:
+                self.apply(registered(broker))
+        self._live = told
+
+    def _brokers_changed(self, broker_id: int) -> None:
+        self._delta.brokers.add(broker_id)
+        self._replicas_changed()
+
+    # -- topics
+
+    def _delete(self, name: str) -> None:
+        topic = self.topics.get(name)
+        if topic is not None:
+            self.apply(RemoveTopicRecord(topic_id=topic.id))
+
+    def _put(self, name: str, topic_id: bytes, state: Any) -> None:
+        topic = self._topic_told_of(name, topic_id)
+        index = state.partition_index
+        if topic is None or not 0 <= index < MOST_PARTITIONS:
+            log.error(f"UpdateMetadata names {name}-{index} without a topic id, or with an index too high")
+            return
+        while index >= len(topic.partitions):
+            self._partition(
+                PartitionRecord(topic_id=topic.id, partition_id=len(topic.partitions), leader=NO_LEADER)
+            )
+        told = PartitionInfo(as_record(state))
+        if told.leader_epoch != topic.partitions[index].leader_epoch:
+            self._delta.leader_elected(topic, index)
+        topic.partitions[index] = told
+        topic.cache.clear()
+
+    def _topic_told_of(self, name: str, topic_id: bytes) -> Topic | None:
+        """None: it is not known, and has no id."""
+        topic = self.topics.get(name)
+        if topic is not None and topic_id in (topic.id, ZERO):
+            return topic
+        if topic_id == ZERO:
+            return None
+        if topic is not None:  # it was deleted and made anew while we did not hear of it
+            configs = topic.configs
+            self._delete(name)
+            self.configs[2, name] = configs
+        self.apply(TopicRecord(name=name, topic_id=topic_id))
+        return self.topics[name]
+
+
+def registered(broker: Any) -> RegisterBrokerRecord:
+    points = [
+        EndPoint(
+            name=point.listener or PROTOCOLS[point.security_protocol],
+            host=point.host,
+            port=point.port,
+            security_protocol=point.security_protocol,
+        )
+        for point in broker.endpoints
+    ]
+    return RegisterBrokerRecord(broker_id=broker.id, end_points=points, rack=broker.rack, fenced=False)
+
+
+def as_record(state: Any) -> PartitionRecord:
+    return PartitionRecord(
+        replicas=state.replicas,
+        isr=state.isr,
+        leader=state.leader,
+        leader_epoch=state.leader_epoch,
+        partition_epoch=state.zk_version,
+    )
