@@ -50,7 +50,8 @@ PRIMITIVES: dict[str, Primitive] = {
 }
 """Every word that names a type without parameters."""
 
-MAX_PRECISION = 38
+MAX_PRECISION = 1000
+"""ksqlDB has no bound, memory has one."""
 
 
 @dataclass(frozen=True, slots=True)
