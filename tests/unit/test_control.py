@@ -68,7 +68,19 @@ def test_an_answer_has_a_bound_and_says_what_is_missing(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"null", b"5", b'"x"', b"{", b'{"version": true, "command": "test"}', b"\xff"]
+    "line",
+    [
+        b"",
+        b"null",
+        b"5",
+        b'"x"',
+        b"{",
+        b"\xff",
+        b'{"version": true, "command": "test"}',
+        b'{"version": 1, "command": "unknown"}',
+        b'{"version": 1, "command": ["test"]}',
+        b'{"version": 1}',
+    ],
 )
 def test_what_is_no_request_has_an_answer_that_says_so(line: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     (end,) = answered(line, monkeypatch, [])

@@ -149,6 +149,24 @@ def test_the_size_of_what_comes_next_is_that_of_a_batch_that_may_be_read(desk: A
     assert facts.next_bytes(replica, 1) == 0
 
 
+def test_a_session_that_names_topics_by_id_is_told_by_name(desk: Any) -> None:
+    known_id = desk.image.topics["t"].id
+    who: dict[str, Any] = {}
+    rows = [
+        SimpleNamespace(topic=each, index=2, fetch_offset=0, max_bytes=9) for each in (known_id, bytes(16))
+    ]
+    given: Any = rows
+    (row,) = known(facts.followed_rows(desk, {"t"}, who, given), "fetch")
+    assert (row["topic"], row["partition"], row["offset"], row["max_bytes"]) == ("t", 2, 0, 9)
+
+
+def test_groups_of_shards_that_do_not_serve_are_not_told() -> None:
+    machine = SimpleNamespace(by_id={"g": "group"})
+    shards = [SimpleNamespace(machine=machine, is_active=each) for each in (False, True, False)]
+    broker: Any = SimpleNamespace(group_coordinator=SimpleNamespace(shards=shards))
+    assert list(group_facts.groups(broker)) == ["group"]
+
+
 def test_what_is_assigned_has_a_bound_over_all_topics() -> None:
     told = group_facts.bounded({"b": range(700), "a": range(600), "none": []})
     assert {name: len(partitions) for name, partitions in told.items()} == {"a": 600, "b": 400}
