@@ -18,6 +18,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
@@ -27,7 +28,7 @@ from pykafkad.control import SOCKET
 from pykafkad.testing.client import Client
 from pykafkad.testing.directory import Directory
 from pykafkad.testing.errors import BrokerError
-from pykafkad.testing.operations import Operations
+from pykafkad.testing.operations import TIMEOUT_S, Operations
 from pykafkad.testing.ports import lasting_port
 
 READY = "pykafkad ready: bootstrap.servers="
@@ -106,9 +107,6 @@ class Broker(Operations):
     def get_bootstrap_server(self) -> str:
         """The same, under the name that testcontainers has for it."""
         return self.bootstrap_servers
-
-    def _static(self, key: str, default: str) -> str:
-        return self.config.get(key, default)
 
     @property
     def running(self) -> bool:
@@ -227,6 +225,15 @@ class Broker(Operations):
             if topic.error_code != errors.NONE:
                 said = errors.NAMES.get(topic.error_code, str(topic.error_code))
                 raise BrokerError(f"topic {topic.name} was not created: {said}: {topic.error_message}")
+
+    def reset(self, *, timeout: float = TIMEOUT_S) -> None:
+        """Remove all topics, groups, offsets, changed configs and quotas, also while clients are connected: members of
+        groups are told that theirs is gone, and join again if they live on."""
+        from pykafkad.testing import resetting
+
+        with self.connected(timeout) as cluster:
+            always_there = self.config.get("min.insync.replicas", "1")
+            resetting.reset(cluster, always_there, time.monotonic() + timeout)
 
     def stop(self) -> int:
         """Ask the broker to finish (SIGTERM) and wait for it; its exit code."""

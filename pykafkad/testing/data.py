@@ -89,26 +89,68 @@ def send(
     for row in rows:
         assert row.partition is not None
         parts.setdefault(row.partition, []).append(row)
-    data = [
-        ProduceRequest.PartitionProduceData(
+    data = {
+        index: ProduceRequest.PartitionProduceData(
             index=index,
             records=records.build(
                 [(each.key, each.value, each.headers, each.timestamp_ms or 0) for each in some], codec=codec
             ),
         )
         for index, some in parts.items()
-    ]
-    request = ProduceRequest(
-        acks=ALL_REPLICAS,
-        timeout_ms=cluster.request_timeout_ms,
-        topic_data=[ProduceRequest.TopicProduceData(name=topic, partition_data=data)],
-    )
-    answer = cluster.call(cluster.any_broker(), request, at_most=PRODUCE_BY_NAME)
-    found: dict[int | None, Iterator[int]] = {}
-    for row in answer.responses[0].partition_responses:
-        refuse(row.error_code, f"{topic}-{row.index}", row.error_message)
-        found[row.index] = count(row.base_offset)
-    return found
+    }
+    return Sending(cluster, topic, data).offsets()
+
+
+class Sending:
+    """Batches on their way to the leaders of their partitions. What a broker refuses since it does not lead is sent to
+    whoever does; what was sent and not answered is not sent again, since it may be there."""
+
+    def __init__(self, cluster: Cluster, topic: str, data: dict[int, Any]) -> None:
+        self._cluster, self._topic, self._left = cluster, topic, data
+        self._found: dict[int | None, Iterator[int]] = {}
+        self._broken: OSError | None = None
+
+    def offsets(self) -> dict[int | None, Iterator[int]]:
+        self._cluster.attempt("produce", self._send)
+        if self._broken is not None:
+            raise self._broken
+        return self._found
+
+    def _send(self) -> None:
+        (row,) = self._cluster.metadata([self._topic]).topics
+        leaders = {each.partition_index: each.leader_id for each in row.partitions}
+        batches: dict[int, list[Any]] = {}
+        for index, entry in self._left.items():
+            batches.setdefault(leaders.get(index, -1), []).append(entry)
+        without = batches.pop(-1, None)
+        for leader, entries in batches.items():
+            connection = self._cluster.broker(leader)  # OSError: nothing was sent
+            try:
+                self._take(self._cluster.call(connection, self._request(entries), at_most=PRODUCE_BY_NAME))
+            except OSError as problem:
+                self._broken = problem
+                return
+        if without:
+            raise errors.KafkaError(
+                errors.LEADER_NOT_AVAILABLE, f"{self._topic}-{without[0].index}: no leader"
+            )
+        if self._left:
+            raise errors.KafkaError(errors.NOT_LEADER_OR_FOLLOWER, f"{self._topic}: the leaders are changing")
+
+    def _request(self, entries: list[Any]) -> Any:
+        return ProduceRequest(
+            acks=ALL_REPLICAS,
+            timeout_ms=self._cluster.request_timeout_ms,
+            topic_data=[ProduceRequest.TopicProduceData(name=self._topic, partition_data=entries)],
+        )
+
+    def _take(self, answer: Any) -> None:
+        for row in answer.responses[0].partition_responses:
+            if row.error_code == errors.NOT_LEADER_OR_FOLLOWER:
+                continue
+            refuse(row.error_code, f"{self._topic}-{row.index}", row.error_message)
+            self._found[row.index] = count(row.base_offset)
+            del self._left[row.index]
 
 
 # -- reading

@@ -1,4 +1,4 @@
-"""What a test does with a running broker besides starting and stopping it: produce, read, wait, look, reset.
+"""What a test does with a running broker besides starting and stopping it: produce, read, wait, look.
 
 Each method opens its own connections and closes them, so they can be called from several threads at once. Every
 method that waits has a timeout in seconds.
@@ -46,10 +46,6 @@ class Operations(ABC):
     def create_topic(
         self, name: str, partitions: int = 1, config: Mapping[str, object] | None = None
     ) -> None: ...
-
-    @abstractmethod
-    def _static(self, key: str, default: str) -> str:
-        """The value of a config with which the broker was started."""
 
     @contextmanager
     def connected(self, timeout_s: float) -> Iterator[Cluster]:
@@ -294,13 +290,3 @@ class Operations(ABC):
 
         with self.connected(timeout) as cluster:
             return groups.lag(cluster, group, topic, timeout)
-
-    # -- everything
-
-    def reset(self, *, timeout: float = TIMEOUT_S) -> None:
-        """Remove all topics, groups, offsets, changed configs and quotas, also while clients are connected: members of
-        groups are told that theirs is gone, and join again if they live on."""
-        from pykafkad.testing import resetting
-
-        with self.connected(timeout) as cluster:
-            resetting.reset(cluster, self._static("min.insync.replicas", "1"), time.monotonic() + timeout)
