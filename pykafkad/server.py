@@ -203,7 +203,7 @@ class Broker(ServingBroker):
             self.replicas,
             self.image,
             self.controller.take_producer_id,
-            lambda: self.markers,
+            lambda: self.ending_markers,
         )
         publishers = self.controller.publishers
         publishers.add(LISTENERS, self._publish_to_listeners)

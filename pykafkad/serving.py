@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from pykafkad.cluster.markers import Markers
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.zookeeper.parts import Cluster
+    from pykafkad.cluster.zookeeper.remote_coordinator import RemoteCoordinator
+    from pykafkad.cluster.zookeeper.remote_markers import ClusterMarkers
     from pykafkad.config import BrokerConfig
     from pykafkad.coordinator.groups import GroupCoordinator
     from pykafkad.coordinator.transactions import TransactionCoordinator
@@ -92,6 +94,8 @@ class ServingBroker:
         self._client_quotas: ClientQuotas | None = None
         self._config_changes: ConfigChanges | None = None
         self._markers: Markers | None = None
+        self._cluster_markers: ClusterMarkers | None = None
+        self._remote_coordinator: RemoteCoordinator | None = None
         self._telemetry: Telemetry | None = None
 
     def begin_jobs(self, submit_cleaning: Submit) -> Periodic:
@@ -149,6 +153,34 @@ class ServingBroker:
                 self.config["request.timeout.ms"],
             )
         return self._markers
+
+    # -- transactions
+
+    @property
+    def ending_markers(self) -> Markers | ClusterMarkers:
+        """What our own coordinator asks: in a cluster other brokers lead partitions, too."""
+        if self.cluster is None:
+            return self.markers
+        if self._cluster_markers is None:
+            from pykafkad.cluster.zookeeper.remote_markers import ClusterMarkers
+
+            self._cluster_markers = ClusterMarkers(
+                self.node_id, self.image, lambda: self.markers, self.cluster.peers, self.coordinator_loop
+            )
+        return self._cluster_markers
+
+    @property
+    def takes_part(self) -> TransactionCoordinator | RemoteCoordinator:
+        """Who knows which partitions take part in a transaction: in a cluster the coordinator may be another broker."""
+        if self.cluster is None:
+            return self.transaction_coordinator
+        if self._remote_coordinator is None:
+            from pykafkad.cluster.zookeeper.remote_coordinator import RemoteCoordinator
+
+            self._remote_coordinator = RemoteCoordinator(
+                self.node_id, self.image, self.transaction_coordinator, self.cluster.peers
+            )
+        return self._remote_coordinator
 
     # -- a pass
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.markers import Markers
     from pykafkad.cluster.replicas import Replicas
+    from pykafkad.cluster.zookeeper.remote_markers import ClusterMarkers
     from pykafkad.config import BrokerConfig
     from pykafkad.coordinator.runtime.callers import Asker, Refuse
     from pykafkad.coordinator.runtime.loop import CoordinatorLoop
@@ -55,7 +56,7 @@ class TransactionCoordinator(TransactionRuntime):
         replicas: Replicas,
         image: Image,
         take_producer_id: TakeProducerId,
-        markers: Callable[[], Markers],
+        markers: Callable[[], Markers | ClusterMarkers],
     ) -> None:
         kind = MachineKind(
             TRANSACTION_STATE,

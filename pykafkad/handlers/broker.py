@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.replicas import Replicas
     from pykafkad.cluster.zookeeper.parts import Cluster
+    from pykafkad.cluster.zookeeper.remote_coordinator import RemoteCoordinator
     from pykafkad.config import BrokerConfig
     from pykafkad.context import ConnectionState, Context
     from pykafkad.coordinator.groups import GroupCoordinator
@@ -69,6 +70,8 @@ class Broker(Protocol):
     def telemetry(self) -> Telemetry: ...
     @property
     def markers(self) -> Markers: ...
+    @property
+    def takes_part(self) -> TransactionCoordinator | RemoteCoordinator: ...
     def read_pass_ms(self) -> int: ...
     def state_of(self, connection: Any) -> ConnectionState: ...
     def wait(

@@ -194,7 +194,7 @@ def told(
     pause_ms = FIRST_PAUSE_MS
     while True:
         wait = Wait()
-        broker.transaction_coordinator.take_part(transactional_id, *producer, asked, client.adds, wait.come)
+        broker.takes_part.take_part(transactional_id, *producer, asked, client.adds, wait.come)
         codes: Codes = yield from wait.result()
         if not client.adds or errors.CONCURRENT_TRANSACTIONS not in codes.values() or now_ms() >= end_ms:
             return codes

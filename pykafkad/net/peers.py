@@ -44,6 +44,7 @@ if TYPE_CHECKING:
             build: Callable[[int], Any],
             done: Done,
             *,
+            oldest: int = 0,
             timeout_ms: int | None = None,
         ) -> None: ...
         def close(self) -> None: ...
@@ -70,6 +71,7 @@ class Ask(NamedTuple):
 
     api_key: int
     newest: int
+    oldest: int
     build: Callable[[int], Any]  # given the version that is sent
     done: Done
     timeout_ms: int | None
@@ -127,7 +129,7 @@ class Link:
 
     def ask(self, request: Any, version: int, done: Done, *, timeout_ms: int | None = None) -> None:
         """Sends the request in that version; where the purpose asks for versions, in an older one if need be."""
-        self._ask(Ask(request.api_key, version, lambda _: request, done, timeout_ms))
+        self._ask(Ask(request.api_key, version, 0, lambda _: request, done, timeout_ms))
 
     def ask_built(
         self,
@@ -136,10 +138,12 @@ class Link:
         build: Callable[[int], Any],
         done: Done,
         *,
+        oldest: int = 0,
         timeout_ms: int | None = None,
     ) -> None:
-        """The same for a request whose fields depend on its version: `build` is called when that is known."""
-        self._ask(Ask(api_key, newest, build, done, timeout_ms))
+        """The same for a request whose fields depend on its version: `build` is called when that is known. A broker that
+        serves none from `oldest` on is not asked: UnsupportedByPeer."""
+        self._ask(Ask(api_key, newest, oldest, build, done, timeout_ms))
 
     def close(self) -> None:
         """What is under way, or waits, ends with an error."""
@@ -174,7 +178,7 @@ class Link:
         if self._ranges is not None:
             oldest, newest = self._ranges.get(each.api_key, (0, -1))
             version = min(version, newest)
-            if version < oldest:
+            if version < max(oldest, each.oldest):
                 self._reactor.call_soon(
                     each.done, UnsupportedByPeer(errno.EPROTONOSUPPORT, self._unsupported(each))
                 )
@@ -182,7 +186,8 @@ class Link:
         peer.ask(each.build(version), version, each.done, timeout_ms=each.timeout_ms)
 
     def _unsupported(self, each: Ask) -> str:
-        return f"broker {self.broker_id} serves no version up to {each.newest} of the API with key {each.api_key}"
+        api = f"the API with key {each.api_key}"
+        return f"broker {self.broker_id} serves no version from {each.oldest} to {each.newest} of {api}"
 
     def _send_waiting(self, peer: Peer) -> None:
         while self._waiting and self._peer is peer:

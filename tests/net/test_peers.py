@@ -105,7 +105,8 @@ def test_a_broker_that_does_not_know_the_question_is_asked_in_its_oldest_form(st
 def test_an_api_that_the_other_side_does_not_serve_is_not_sent(street: Street) -> None:
     link = street.peers.to(2, ASKING)
     link.ask_built(7, 3, lambda version: pytest.fail("built"), street.house.told.append)
-    assert isinstance(street.house.come(1)[0], UnsupportedByPeer)
+    link.ask_built(FETCH, 99, lambda version: pytest.fail("built"), street.house.told.append, oldest=90)
+    assert all(isinstance(each, UnsupportedByPeer) for each in street.house.come(2))
     assert isinstance(street.ask(purpose=ASKING)[0], FetchResponse)
     assert len(street.house.connections) == 1
 

@@ -110,7 +110,7 @@ class Desk(ServingBroker):
             self.replicas,
             self.image,
             self.take_producer_id,
-            lambda: self.markers,
+            lambda: self.ending_markers,
         )
 
     def take_producer_id(self, done: Callable[[int | KafkaError], None]) -> None:

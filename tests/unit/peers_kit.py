@@ -48,6 +48,7 @@ class FakeLink:
         build: Callable[[int], Any],
         done: Callable[[Any], object],
         *,
+        oldest: int = 0,
         timeout_ms: int | None = None,
     ) -> None:
         request = build(newest)
