@@ -174,7 +174,13 @@ class MemoryZooKeeper:
 
     def _multi(self, session_id: int, op: Multi) -> Result:
         try:
-            return Result(results=self._write(session_id, op.ops))
+            results = self._write(session_id, op.ops)
+            made = [isinstance(each, Create) for each in op.ops]
+            return Result(
+                results=[
+                    Result(path=each.path) if new else each for each, new in zip(results, made, strict=True)
+                ]
+            )
         except FailedAt as failed:
             errors = [zk.ROLLED_BACK] * len(op.ops)
             errors[failed.index] = failed.error

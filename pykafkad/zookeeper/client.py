@@ -113,8 +113,8 @@ class Result(NamedTuple):
     """What came of one operation; what it does not tell of has its default.
 
     Create tells path (with the digits), version and czxid; GetData data, version, czxid, owner and ctime_ms; SetData
-    and Exists the same without the data; GetChildren children and the version of the node's data. A Multi has the results
-    of its operations in `results`, and as `error` the one that it failed by.
+    and Exists the same without the data; GetChildren children and the same of the node. A Multi has the results of its
+    operations in `results`, where Create tells only the path, and as `error` the one that it failed by.
     """
 
     error: int = OK
@@ -133,7 +133,7 @@ class State(Enum):
     DISCONNECTED = "disconnected"
     CONNECTED = "connected"  # again, in the same session
     EXPIRED = "expired"
-    FAILED = "failed"  # ZooKeeper takes neither this connection nor another: the credentials are wrong
+    FAILED = "failed"  # ZooKeeper refuses the login; it is tried again
 
 
 Done = Callable[[list[Result]], None]

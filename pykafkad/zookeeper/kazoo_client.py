@@ -1,0 +1,410 @@
+"""ZooKeeper by kazoo: its connection has a thread, which posts every answer, watch and state to the loop.
+
+kazoo keeps the session, sends pings, finds another server when one is lost, and begins a new session after an expired
+one. What was submitted, and its order, is the pipeline's. kazoo's own workers are not used: what they would call only
+posts, and is called by the connection's thread itself, so that everything arrives in the order in which it was read.
+Watches die with a connection, since kazoo does not set them again: those that are out are kept here, and told after it.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from _thread import allocate_lock, start_new_thread
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionClosedError, KazooException, SessionExpiredError
+from kazoo.handlers.threading import SequentialThreadingHandler
+from kazoo.protocol import serialization
+from kazoo.protocol.states import EventType, KazooState, KeeperState
+from kazoo.retry import KazooRetry
+from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
+
+from pykafkad.logs import logger
+from pykafkad.zookeeper import client as zk
+from pykafkad.zookeeper.client import (
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    Multi,
+    Operation,
+    Result,
+    SetData,
+    State,
+    Write,
+)
+from pykafkad.zookeeper.pipeline import Pipeline
+from pykafkad.zookeeper.znodes import parents
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pykafkad.zookeeper.client import Done, OnState, OnWatch
+    from pykafkad.zookeeper.pipeline import Answer
+
+CLOSE_WAIT_S = 5  # for the end of the session; without it ZooKeeper ends it when it has timed out
+RETRY_DELAY_S = 0.1  # between two rounds through the servers, doubled up to
+RETRY_MAX_DELAY_S = 1.0
+RESTART_DELAY_S = 1.0  # where kazoo's own thread has ended
+SENSITIVE = (
+    "/config/users",
+    "/config/brokers",
+    "/delegation_token/tokens",
+)  # for nobody but their creator to read
+
+log = logger("zookeeper")
+
+
+class Tls(NamedTuple):
+    """PEM files; None: none of ours, or the system's authorities."""
+
+    certificate: str | None = None
+    key: str | None = None
+    key_password: str | None = None
+    authorities: str | None = None
+    check_host: bool = True
+
+
+class Login(NamedTuple):
+    """`mechanism`: "digest" (ZooKeeper's own scheme) or "sasl" (DIGEST-MD5, as Kafka logs in by JAAS)."""
+
+    mechanism: str
+    user: str
+    password: str
+
+
+class Settings(NamedTuple):
+    connect: str  # zookeeper.connect: HOST:PORT,..., and /CHROOT perhaps
+    session_timeout_ms: int = 18000
+    max_in_flight: int = 10
+    secure: bool = False  # zookeeper.set.acl: only we may change what we create
+    login: Login | None = None
+    tls: Tls | None = None
+
+
+class KazooZooKeeper:
+    """A ZooKeeper (client.py). `post` takes calls to the loop, from any thread."""
+
+    def __init__(self, settings: Settings, post: Callable[..., None]) -> None:
+        self.session_id = 0
+        self._settings = settings
+        self._post = post
+        self._pipeline = Pipeline(self._send, settings.max_in_flight)
+        self._hosts, slash, chroot = settings.connect.partition("/")
+        self._chroot = (slash + chroot).rstrip("/")
+        self._logger = kazoo_logger(post)
+        self._watch_listeners: list[OnWatch] = []
+        self._state_listeners: list[OnState] = []
+        self._watched: tuple[set[str], set[str]] = set(), set()  # paths, of whose data and of whose children
+        self._is_closed = False
+        self._is_started = False
+        self._client: Any = None
+
+    def submit(self, ops: Sequence[Operation], done: Done) -> None:
+        if self._is_closed:
+            self._post(done, [Result(zk.CLOSED)] * len(ops))
+        else:
+            self._pipeline.submit(ops, done)
+
+    def on_watch(self, listener: OnWatch) -> None:
+        self._watch_listeners.append(listener)
+
+    def on_state(self, listener: OnState) -> None:
+        self._state_listeners.append(listener)
+
+    def start(self) -> None:
+        if not self._is_started:
+            self._is_started = True
+            self._begin()
+
+    def close(self) -> None:
+        """Waits for the end of the session, as its ephemeral nodes are to be gone when this process is; not for long."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        self.session_id = 0
+        self._pipeline.cut()
+        self._end_session()
+        self._pipeline.end(zk.CLOSED)
+
+    def _end_session(self) -> None:
+        ended = allocate_lock()
+        ended.acquire()
+
+        def work() -> None:
+            if self._client is not None:
+                end(self._client)
+            ended.release()
+
+        start_new_thread(work, ())
+        if not ended.acquire(timeout=CLOSE_WAIT_S):
+            log.warn("the session could not be ended: ZooKeeper ends it when it has timed out")
+
+    # -- the session
+
+    def _begin(self) -> None:
+        if self._is_closed:
+            return
+        client = self._client = self._new_client()
+        client.add_listener(
+            lambda state: self._post(self._changed, client, state, client.client_state, client.client_id)
+        )
+        client.start_async()
+
+    def _new_client(self) -> Any:
+        settings, tls, login = self._settings, self._settings.tls, self._settings.login
+        more: dict[str, Any] = {}
+        if login is not None and login.mechanism == "digest":
+            more["auth_data"] = [("digest", f"{login.user}:{login.password}")]
+        elif login is not None:
+            more["sasl_options"] = {
+                "mechanism": "DIGEST-MD5",
+                "username": login.user,
+                "password": login.password,
+            }
+        if tls is not None:
+            more |= {
+                "use_ssl": True,
+                "certfile": tls.certificate,
+                "keyfile": tls.key,
+                "keyfile_password": tls.key_password,
+                "ca": tls.authorities,
+                "check_hostname": tls.check_host,
+            }
+        return KazooClient(
+            self._hosts,
+            timeout=settings.session_timeout_ms / 1000,
+            handler=Inline(),
+            connection_retry=KazooRetry(max_tries=-1, delay=RETRY_DELAY_S, max_delay=RETRY_MAX_DELAY_S),
+            logger=self._logger,
+            **more,
+        )
+
+    def _changed(
+        self, client: Any, state: str, keeper_state: str, client_id: tuple[int, bytes] | None
+    ) -> None:
+        if client is not self._client or self._is_closed:
+            return
+        if state == KazooState.CONNECTED and client_id is not None:
+            self._connected(client_id[0])
+        elif state == KazooState.SUSPENDED:
+            self._pipeline.cut()
+            self._tell_state(State.DISCONNECTED)
+        elif state == KazooState.LOST:
+            self._lost(keeper_state)
+
+    def _connected(self, session_id: int) -> None:
+        if session_id != self.session_id:
+            self.session_id = session_id
+            self._forget_watches()
+            self._make_chroot()
+            self._tell_state(State.NEW_SESSION)
+        else:
+            self._tell_state(State.CONNECTED)
+            for path in self._forget_watches():
+                self._tell_watch(path)
+        self._pipeline.opened()
+
+    def _lost(self, keeper_state: str) -> None:
+        had_session, self.session_id = self.session_id, 0
+        self._forget_watches()
+        if had_session:
+            self._pipeline.end(zk.SESSION_EXPIRED)
+            self._tell_state(State.EXPIRED)
+        if keeper_state == KeeperState.AUTH_FAILED:
+            log.error("ZooKeeper refuses the login")
+            self._tell_state(State.FAILED)
+        if keeper_state != KeeperState.EXPIRED_SESSION:  # after which kazoo goes on by itself
+            start_new_thread(self._restart, (self._client,))
+
+    def _restart(self, client: Any) -> None:
+        end(client)
+        time.sleep(RESTART_DELAY_S)
+        self._post(self._begin)
+
+    def _make_chroot(self) -> None:
+        for path in parents(self._chroot) if self._chroot else ():
+            self._client.create_async(path, None, acl=self._acl(path))  # most often, it is there
+
+    # -- operations
+
+    def _send(self, op: Operation, answer: Answer) -> None:
+        asked = getattr(self, "_ask_" + type(op).__name__)(op)
+        asked.rawlink(lambda done: self._post(self._answered, op, answer, done.value, done.exception))
+
+    def _answered(self, op: Operation, answer: Answer, value: Any, error: Exception | None) -> None:
+        if error is None and value is not None:
+            result = self._result(op, value)
+        elif error is None:
+            result = Result(zk.NO_NODE)  # of Exists
+        else:
+            result = Result(error_code(error))
+        if isinstance(op, GetData | GetChildren | Exists) and op.watch:
+            self._note_watch(op, result)
+        answer(result)
+
+    def _ask_Create(self, op: Create) -> Any:
+        return self._client.create_async(
+            self._in(op.path),
+            op.data,
+            acl=self._acl(op.path),
+            ephemeral=op.ephemeral,
+            sequence=op.sequential,
+            include_data=True,
+        )
+
+    def _ask_SetData(self, op: SetData) -> Any:
+        return self._client.set_async(self._in(op.path), op.data, op.version)
+
+    def _ask_Delete(self, op: Delete) -> Any:
+        return self._client.delete_async(self._in(op.path), op.version)
+
+    def _ask_GetData(self, op: GetData) -> Any:
+        return self._client.get_async(self._in(op.path), self._watcher if op.watch else None)
+
+    def _ask_GetChildren(self, op: GetChildren) -> Any:
+        watcher = self._watcher if op.watch else None
+        return self._client.get_children_async(self._in(op.path), watcher, include_data=True)
+
+    def _ask_Exists(self, op: Exists) -> Any:
+        return self._client.exists_async(self._in(op.path), self._watcher if op.watch else None)
+
+    def _ask_Multi(self, op: Multi) -> Any:
+        transaction = self._client.transaction()
+        transaction.operations = [self._part(each) for each in op.ops]
+        return transaction.commit_async()
+
+    def _part(self, op: Write) -> Any:
+        path = self._in(op.path)
+        if isinstance(op, Create):
+            flags = op.ephemeral | op.sequential << 1
+            return serialization.Create(path, op.data, self._acl(op.path), flags)
+        if isinstance(op, SetData):
+            return serialization.SetData(path, op.data, op.version)
+        kind = serialization.Delete if isinstance(op, Delete) else serialization.CheckVersion
+        return kind(path, op.version)
+
+    def _acl(self, path: str) -> Any:
+        """Of what is created, as Kafka's brokers have it."""
+        if not self._settings.secure or path == "/consumers":
+            return OPEN_ACL_UNSAFE
+        return CREATOR_ALL_ACL if path.startswith(SENSITIVE) else CREATOR_ALL_ACL + READ_ACL_UNSAFE
+
+    def _result(self, op: Operation, value: Any) -> Result:
+        if isinstance(op, Create):
+            return stat_result(value[1])._replace(path=self._out(value[0]))
+        if isinstance(op, GetData):
+            return stat_result(value[1])._replace(data=value[0])
+        if isinstance(op, GetChildren):
+            return stat_result(value[1])._replace(children=value[0])
+        if isinstance(op, Multi):
+            results = [self._part_result(each) for each in value]
+            return Result(zk.error_of(results), results=results)
+        return Result() if isinstance(op, Delete) else stat_result(value)
+
+    def _part_result(self, value: Any) -> Result:
+        if isinstance(value, Exception):
+            return Result(error_code(value) or zk.ROLLED_BACK)  # 0: of those before the one that failed
+        if isinstance(value, str):
+            return Result(path=self._out(value))
+        return Result() if value is True else stat_result(value)
+
+    # -- watches
+
+    def _watcher(self, event: Any) -> None:
+        if event.type != EventType.NONE:
+            self._post(self._fired, event.type, event.path)
+
+    def _note_watch(self, op: GetData | GetChildren | Exists, result: Result) -> None:
+        if not result.error or (result.error == zk.NO_NODE and isinstance(op, Exists)):
+            data, children = self._watched
+            (children if isinstance(op, GetChildren) else data).add(op.path)
+
+    def _fired(self, kind: str, full_path: str) -> None:
+        path, (data, children) = self._out(full_path), self._watched
+        if kind != EventType.CHILD:
+            data.discard(path)
+        if kind in (EventType.CHILD, EventType.DELETED):
+            children.discard(path)
+        self._tell_watch(path)
+
+    def _forget_watches(self) -> list[str]:
+        """The paths that were watched."""
+        data, children = self._watched
+        self._watched = set(), set()
+        return sorted(data | children)
+
+    def _tell_watch(self, path: str) -> None:
+        for listener in self._watch_listeners:
+            listener(path)
+
+    def _tell_state(self, state: State) -> None:
+        for listener in self._state_listeners:
+            listener(state)
+
+    # -- paths below the chroot
+
+    def _in(self, path: str) -> str:
+        return self._chroot + path if path != "/" else self._chroot or "/"
+
+    def _out(self, path: str) -> str:
+        return path[len(self._chroot) :] or "/"
+
+
+class Inline(SequentialThreadingHandler):  # type: ignore[misc]
+    """What kazoo would have its workers call is called by its connection's thread."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.completion_queue = self.callback_queue = self
+
+    def put(self, call: Callable[[], object]) -> None:
+        call()
+
+    def start(self) -> None:
+        self._running = True
+
+    def stop(self) -> None:
+        self._running = False
+
+
+class Lines(logging.Handler):
+    """What kazoo logs, as lines of ours."""
+
+    def __init__(self, post: Callable[..., None]) -> None:
+        super().__init__()
+        self._post = post
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._post(log.error if record.levelno >= logging.ERROR else log.warn, record.getMessage())
+
+
+def kazoo_logger(post: Callable[..., None]) -> logging.Logger:
+    kazoos = logging.Logger("kazoo", logging.WARNING)
+    kazoos.addHandler(Lines(post))
+    return kazoos
+
+
+def end(client: Any) -> None:
+    try:
+        client.stop()
+        client.close()
+    except Exception:  # it was not connected, or its thread does not end: nothing more can be done with it
+        pass
+
+
+def stat_result(stat: Any) -> Result:
+    return Result(version=stat.version, czxid=stat.czxid, owner=stat.ephemeralOwner, ctime_ms=stat.ctime)
+
+
+def error_code(error: Exception) -> int:
+    """CONNECTION_LOST also where the session is over: the pipeline is told of that by the state."""
+    if isinstance(error, SessionExpiredError | ConnectionClosedError):
+        return zk.CONNECTION_LOST
+    if isinstance(error, KazooException) and isinstance(code := getattr(error, "code", None), int):
+        return code
+    log.error(f"kazoo could not ask ZooKeeper: {error!r}")
+    return zk.BAD_ARGUMENTS
