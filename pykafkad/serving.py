@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.controller import RunningController
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.markers import Markers
-    from pykafkad.cluster.replica import Replica
+    from pykafkad.cluster.replica import Replica, Tail
     from pykafkad.cluster.zookeeper.parts import Cluster
     from pykafkad.cluster.zookeeper.remote_coordinator import RemoteCoordinator
     from pykafkad.cluster.zookeeper.remote_markers import ClusterMarkers
@@ -213,10 +213,10 @@ class ServingBroker:
     def wait(
         self,
         connection: Any,
-        partitions: Iterable[Replica],
+        partitions: Iterable[Replica | Tail],
         max_wait_ms: int,
         attempt: Attempt,
-        moved: Iterable[Replica] = (),
+        moved: Iterable[Replica | Tail] = (),
     ) -> None:
         """Ask `attempt` when a partition advances or the time is up, unless the connection closes first."""
         waiters = self.state_of(connection).own_waiters()

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.replica import Replica
+    from pykafkad.cluster.replica import Replica, Tail
 
-    Moved = dict[Replica, None]  # used as an ordered set
+    Moved = dict[Any, None]  # used as an ordered set, of what is waited for: replicas, or ends of their logs
     Attempt = Callable[[bool, Moved], bool]
 
 # How much is asked at the end of a pass, in partitions of those that are asked; each waiter counts as some at least.
@@ -31,9 +31,7 @@ class Timer(Protocol):
 class Waiter:
     __slots__ = ("attempt", "failed", "moved", "partitions", "request", "timer", "what")
 
-    def __init__(
-        self, attempt: Attempt, failed: Callable[[Exception], None], partitions: list[Replica]
-    ) -> None:
+    def __init__(self, attempt: Attempt, failed: Callable[[Exception], None], partitions: list[Any]) -> None:
         self.attempt = attempt
         self.failed = failed
         self.partitions = partitions
@@ -58,11 +56,11 @@ class Waiting:
 
     def wait(
         self,
-        partitions: Iterable[Replica],
+        partitions: Iterable[Replica | Tail],
         max_wait_ms: int,
         attempt: Attempt,
         failed: Callable[[Exception], None],
-        moved: Iterable[Replica] = (),
+        moved: Iterable[Replica | Tail] = (),
     ) -> Waiter:
         """Begin to wait. `moved` are partitions that have advanced since the request was looked at."""
         waiter = Waiter(attempt, failed, list(partitions))
@@ -74,13 +72,13 @@ class Waiting:
             self._wake(waiter, partition)
         return waiter
 
-    def advanced(self, partition: Replica) -> None:
+    def advanced(self, partition: Replica | Tail) -> None:
         """The partition's high watermark advanced, or it was deleted or failed: its waiters are asked at the end of the
         pass."""
         for waiter in partition.waiters:
             self._wake(waiter, partition)
 
-    def _wake(self, waiter: Waiter, partition: Replica) -> None:
+    def _wake(self, waiter: Waiter, partition: Replica | Tail) -> None:
         if not waiter.moved:
             self.woken.append(waiter)
         waiter.moved[partition] = None

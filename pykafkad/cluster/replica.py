@@ -38,9 +38,19 @@ if TYPE_CHECKING:
         max_lag_ms: int
 
         def now_ms(self) -> int: ...
-        def advanced(self, replica: Replica) -> None: ...
+        def advanced(self, replica: Replica | Tail) -> None: ...
         def alter_isr(self, replica: Replica, isr: frozenset[int]) -> None: ...
         def resigned(self, replica: Replica) -> None: ...
+
+
+class Tail:
+    """The end of a leader's log, for the followers that wait there: what is written wakes them, whether or not it may be
+    read by others."""
+
+    __slots__ = ("waiters",)
+
+    def __init__(self) -> None:
+        self.waiters: dict[Any, None] = {}
 
 
 class Replica:
@@ -51,6 +61,7 @@ class Replica:
         "append",
         "index",
         "is_internal",
+        "is_ready",
         "leader_epoch",
         "leader_id",
         "leadership",
@@ -59,6 +70,7 @@ class Replica:
         "name",
         "rules",
         "surroundings",
+        "tail",
         "topic",
         "waiters",
     )
@@ -75,6 +87,8 @@ class Replica:
         self.leadership: Leadership | None = None  # None: another one leads
         self.may_refuse = True  # a produce: by check_append(), or since the topic is internal
         self.waiters: dict[Any, None] = {}  # as a set that keeps its order
+        self.tail: Tail | None = None  # made for the first follower that waits
+        self.is_ready = True  # while it is cut nothing is fetched
         self._end_offset = 0  # up to which our own log counts
         self._limit = NOWHERE  # beyond which the high watermark does not go, however long the log is
         self.surroundings = surroundings
@@ -140,6 +154,8 @@ class Replica:
     def _wake(self) -> None:
         if self.waiters:
             self.surroundings.advanced(self)
+        if self.tail is not None:
+            self.surroundings.advanced(self.tail)
 
     # -- the log's news (storage.context.LogListener)
 
@@ -153,6 +169,8 @@ class Replica:
             self.log.advance_high_watermark(mark)
             if self.waiters:
                 self.surroundings.advanced(self)
+        if self.tail is not None:
+            self.surroundings.advanced(self.tail)
 
     def reconfigured(self) -> None:
         self.rules = self.log.rules
@@ -274,6 +292,11 @@ class Replica:
     # -- following
 
     @property
+    def is_settled(self) -> bool:
+        """Whether all that was fetched counts: it is written, and on the disk where flush.messages wants that."""
+        return self._end_offset >= self.log.log_end_offset
+
+    @property
     def next_fetch(self) -> tuple[int, int]:
         """The offset that comes next, and the epoch of what is before it: -1 when there is nothing."""
         return self.log.log_end_offset, self.log.epochs.latest
@@ -301,10 +324,12 @@ class Replica:
 
     def cut_at(self, offset: int, done: Done) -> None:
         """The leader's log ends at `offset`, before this one."""
+        self.is_ready = False
         self.log.truncate(offset, self._still_follows(), partial(self._was_cut, done))
 
     def start_anew(self, offset: int, done: Done) -> None:
         """The leader's log begins behind the end of this one, or ends before its start."""
+        self.is_ready = False
         self.log.start_anew(offset, self._still_follows(), partial(self._was_cut, done))
 
     def _still_follows(self) -> Callable[[], bool]:
@@ -314,6 +339,7 @@ class Replica:
 
     def _was_cut(self, done: Done, error: KafkaError | None) -> None:
         self._end_offset = self.log.log_end_offset
+        self.is_ready = True
         done(error)
 
     # -- what is there

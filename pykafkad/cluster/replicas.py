@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.clock import Clock
+    from pykafkad.cluster.replica import Tail
     from pykafkad.storage.files import TopicPartition
     from pykafkad.storage.log.log import Log
 
@@ -32,7 +33,7 @@ class Replicas:
         self,
         config: Any,
         clock: Clock,
-        advanced: Callable[[Replica], None],
+        advanced: Callable[[Replica | Tail], None],
         alter_isr: Callable[[Replica, frozenset[int]], None] = no_controller,
         resigned: Callable[[Replica], None] = no_promises,
     ) -> None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.controller import Controller
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.markers import Markers
-    from pykafkad.cluster.replica import Replica
+    from pykafkad.cluster.replica import Replica, Tail
     from pykafkad.cluster.replicas import Replicas
     from pykafkad.cluster.zookeeper.parts import Cluster
     from pykafkad.cluster.zookeeper.remote_coordinator import RemoteCoordinator
@@ -77,8 +77,8 @@ class Broker(Protocol):
     def wait(
         self,
         connection: Any,
-        partitions: Iterable[Replica],
+        partitions: Iterable[Replica | Tail],
         max_wait_ms: int,
         attempt: Attempt,
-        moved: Iterable[Replica] = ...,
+        moved: Iterable[Replica | Tail] = ...,
     ) -> None: ...
