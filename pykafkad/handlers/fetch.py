@@ -2,9 +2,8 @@
 (KIP-516).
 
 Records are not read here: an answer names file ranges, which the loop sends from the page cache. A fetch that finds
-less than min_bytes waits, without polling, until one of its partitions advances, and is then read again. Missing:
-fetches of followers (they come with the cluster) and of remote replicas. The rack id is accepted; the leader is always
-the nearest replica.
+less than min_bytes waits, without polling, until one of its partitions advances, and is then read again. Fetches of
+followers, and what else there is in a cluster alone, are in cluster_fetching.py. Missing: remote replicas.
 """
 
 from __future__ import annotations
@@ -13,7 +12,14 @@ from types import GeneratorType
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
-from pykafkad.handlers.fetching import FEW, READ_COMMITTED, TOPIC_IDS_SINCE, Fetch, failure
+from pykafkad.handlers.fetching import (
+    FEW,
+    READ_COMMITTED,
+    TOPIC_IDS_SINCE,
+    Fetch,
+    FollowersFetch,
+    failure,
+)
 from pykafkad.messages import FetchResponse
 from pykafkad.pure import fetch_session
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, READ, TOPIC, Need
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     Reading = Generator[None, None, Any]
 
 ERROR_SINCE = 7
+REPLICA_STATE_SINCE = 15
 ISOLATION_LEVELS = (0, READ_COMMITTED)
 
 SESSION_ERRORS = {
@@ -62,8 +69,12 @@ def handle(broker: Broker, request: FetchRequest, context: Context) -> Any:
     if makes_no_sense(request, request.topics, uses_topic_ids):
         return finish(failed_as_a_whole(request, context.version))
     asked: dict[Key, Followed] = {}
+    replicates = broker.cluster is not None and is_follower(request)
     for topic in request.topics:
-        note(asked, topic.topic_id if uses_topic_ids else topic.topic, topic.partitions)
+        name = topic.topic_id if uses_topic_ids else topic.topic
+        note(asked, name, topic.partitions)
+        if replicates:
+            note_starts(asked, name, topic.partitions)
     sessions = broker.fetch_sessions
     decision = sessions.decide(request.session_id, request.session_epoch, uses_topic_ids=uses_topic_ids)
     if decision.session is not None:
@@ -85,6 +96,7 @@ def in_slices(broker: Broker, request: FetchRequest, context: Context) -> Readin
     """The same as `handle` for a request with many topics or partitions, a piece at a time."""
     uses_topic_ids = context.version >= TOPIC_IDS_SINCE
     asked: dict[Key, Followed] = {}
+    replicates = broker.cluster is not None and is_follower(request)
     for start in range(0, len(request.topics), FEW):
         topics = request.topics[start : start + FEW]
         if makes_no_sense(request, topics, uses_topic_ids):
@@ -93,6 +105,8 @@ def in_slices(broker: Broker, request: FetchRequest, context: Context) -> Readin
             name = topic.topic_id if uses_topic_ids else topic.topic
             for first in range(0, len(topic.partitions), FEW):
                 note(asked, name, topic.partitions[first : first + FEW])
+                if replicates:
+                    note_starts(asked, name, topic.partitions[first : first + FEW])
                 yield
         yield
     sessions = broker.fetch_sessions
@@ -110,7 +124,14 @@ def decided(
     if decision.kind in SESSION_ERRORS:
         return FetchResponse(error_code=SESSION_ERRORS[decision.kind])
     followed = broker.fetch_sessions.settle(decision, asked, broker.clock.monotonic_ms())
-    fetch = Fetch(broker, request, context, decision, asked, followed)
+    kind: type[Fetch] = Fetch
+    if broker.cluster is not None:
+        from pykafkad.handlers import cluster_fetching
+
+        kind = cluster_fetching.kind_of(request)
+    elif (request.replica_state if context.version >= REPLICA_STATE_SINCE else request).replica_id >= 0:
+        kind = FollowersFetch
+    fetch = kind(broker, request, context, decision, asked, followed)
     return fetch.at_once() if len(followed) <= FEW else fetch.in_slices()
 
 
@@ -131,6 +152,12 @@ def note(asked: dict[Key, Followed], name: object, items: list[Any]) -> None:
             max(item.current_leader_epoch, -1),
             item.last_fetched_epoch,
         )
+
+
+def note_starts(asked: dict[Key, Followed], name: object, items: list[Any]) -> None:
+    """Followers say where their logs start."""
+    for item in items:
+        asked[name, item.partition].start_offset = item.log_start_offset
 
 
 def update(

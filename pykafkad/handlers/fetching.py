@@ -30,7 +30,6 @@ FEW = 64  # partitions that are read, or elements that are looked at, without a 
 READ_AT_ONCE = 8  # partitions of a large request that are read between two looks at the clock
 
 TOPIC_IDS_SINCE = 13
-REPLICA_STATE_SINCE = 15
 LEADER_SINCE = 16
 READ_COMMITTED = 1
 # Errors of partitions that do not exist. They come last in the answer, and do not keep a fetch from waiting for the
@@ -45,7 +44,7 @@ AbortedTransaction = FetchResponse.AbortedTransaction
 
 
 class Fetch:
-    """One fetch request: its partitions, and what was read of them last.
+    """One fetch request of a client of a single node: its partitions, and what was read of them last.
 
     A small request is read at once, and again whenever a partition has advanced. A large one (`in_slices`) is read and
     answered in slices; while it waits only the partitions that advanced are read again, to see whether that is enough.
@@ -60,7 +59,6 @@ class Fetch:
         "decision",
         "end_ms",
         "followed",
-        "is_follower",
         "limit",
         "partitions",
         "places",
@@ -68,6 +66,8 @@ class Fetch:
         "size",
         "urgent",
     )
+
+    is_follower = False
 
     def __init__(
         self,
@@ -85,10 +85,6 @@ class Fetch:
         self.asked = asked
         self.followed = followed
         self.limit = min(request.max_bytes, broker.config.fetch_max_bytes)
-        replica_id = (
-            request.replica_state.replica_id if context.version >= REPLICA_STATE_SINCE else request.replica_id
-        )
-        self.is_follower = replica_id >= 0
 
     # -- small requests
 
@@ -202,7 +198,7 @@ class Fetch:
                 self.partitions.append(partition)
                 answer, size = self.read_partition(partition, followed, max(0, self.limit - self.size))
             except KafkaError as error:
-                answer, size = self.failure(followed.index, error.code), 0
+                answer, size = self.failure(followed, error.code), 0
                 if error.code in ABSENT:
                     self.absent.append((followed, answer, size))
                     continue
@@ -215,8 +211,8 @@ class Fetch:
             self.urgent = True
         self.answers += self.absent
 
-    def failure(self, index: int, code: int) -> Any:
-        answer = failure(index, code)
+    def failure(self, followed: Followed, code: int) -> Any:
+        answer = failure(followed.index, code)
         if code not in ABSENT:
             answer.aborted_transactions = None
         if code == errors.NOT_LEADER_OR_FOLLOWER and self.context.version >= LEADER_SINCE:
@@ -230,8 +226,6 @@ class Fetch:
             if known is None:
                 raise KafkaError(errors.UNKNOWN_TOPIC_ID)
             topic = known.name
-        if self.is_follower:
-            raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
         assert isinstance(topic, str)
         return find(self.broker, topic, followed.index, followed.current_leader_epoch)
 
@@ -310,6 +304,18 @@ class Fetch:
                 topics.append(TopicResponse())
                 setattr(topics[-1], field, last)
             topics[-1].partitions.append(answer)
+
+
+class FollowersFetch(Fetch):
+    """That of somebody who says to be a broker: a single node has no followers."""
+
+    __slots__ = ()
+    is_follower = True
+
+    def find(self, followed: Followed) -> Replica:
+        if followed.topic not in self.broker.image.topics_by_id and isinstance(followed.topic, bytes):
+            raise KafkaError(errors.UNKNOWN_TOPIC_ID)
+        raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
 
 
 def is_news(followed: Followed, answer: Any, size: int) -> bool:

@@ -39,6 +39,8 @@ NAMED_OFFSETS_SINCE = {
     EARLIEST_PENDING_UPLOAD: 11,
 }
 LEADER_EPOCH_SINCE = 4
+NOT_AVAILABLE_SINCE = 5
+CONSUMER = -1  # a replica id, for whoever is none
 READ_COMMITTED = 1
 ISOLATION_LEVELS = (0, READ_COMMITTED)
 NOTHING = (-1, -1, -1)
@@ -105,13 +107,37 @@ def find_offset(broker: Broker, request: ListOffsetsRequest, version: int, topic
     if item.timestamp < 0 and version < NAMED_OFFSETS_SINCE.get(item.timestamp, 32767):
         raise KafkaError(errors.UNSUPPORTED_VERSION)
     partition = find(broker, topic, item.partition_index, item.current_leader_epoch)
+    is_consumer = broker.cluster is None or request.replica_id == CONSUMER
+    end = end_of(partition, request.isolation_level) if is_consumer else partition.log_end_offset
+    if is_consumer and is_lagging(partition):
+        return (yield from found_so_far(broker, partition, item.timestamp, end, version))
     if item.timestamp >= 0 or item.timestamp == MAX_TIMESTAMP:
-        return (yield from by_time(broker, partition, item.timestamp, request.isolation_level))
-    return by_name(partition, item.timestamp, end_of(partition, request.isolation_level))
+        return (yield from by_time(broker, partition, item.timestamp, end))
+    return by_name(partition, item.timestamp, end)
 
 
 def end_of(partition: Replica, isolation_level: int) -> int:
     return partition.last_stable_offset if isolation_level == READ_COMMITTED else partition.high_watermark
+
+
+def is_lagging(partition: Replica) -> bool:
+    """A new leader does not know yet how far its followers have come: consumers of the one before may have seen a higher
+    end of the log (KIP-207)."""
+    leadership = partition.leadership
+    return leadership is not None and partition.high_watermark < leadership.epoch_start
+
+
+def found_so_far(broker: Broker, partition: Replica, timestamp: int, end: int, version: int) -> Finding:
+    if timestamp < 0 and timestamp not in (LATEST, MAX_TIMESTAMP):
+        return by_name(partition, timestamp, end)
+    found = NOTHING
+    if timestamp != LATEST:
+        found = yield from by_time(broker, partition, timestamp, end)
+    if found is NOTHING and is_lagging(partition):
+        raise KafkaError(
+            errors.OFFSET_NOT_AVAILABLE if version >= NOT_AVAILABLE_SINCE else errors.LEADER_NOT_AVAILABLE
+        )
+    return found
 
 
 def by_name(partition: Replica, timestamp: int, end: int) -> Found:
@@ -123,8 +149,7 @@ def by_name(partition: Replica, timestamp: int, end: int) -> Found:
     return NOTHING  # latest tiered, and earliest pending upload
 
 
-def by_time(broker: Broker, partition: Replica, timestamp: int, isolation_level: int) -> Finding:
-    end = end_of(partition, isolation_level)
+def by_time(broker: Broker, partition: Replica, timestamp: int, end: int) -> Finding:
     if timestamp == MAX_TIMESTAMP:
         work = partition.max_timestamp_offset()
     else:

@@ -26,11 +26,14 @@ def find(broker: Broker, topic: str, index: int, current_leader_epoch: int = -1)
     if partition is None:
         raise KafkaError(missing(broker, topic, index))
     if current_leader_epoch not in (-1, partition.leader_epoch):
-        older = current_leader_epoch < partition.leader_epoch
-        raise KafkaError(FENCED_LEADER_EPOCH if older else UNKNOWN_LEADER_EPOCH)
+        raise other_epoch(partition, current_leader_epoch)
     if partition.leadership is None:
         raise KafkaError(NOT_LEADER_OR_FOLLOWER)
     return partition
+
+
+def other_epoch(partition: Replica, epoch: int) -> KafkaError:
+    return KafkaError(FENCED_LEADER_EPOCH if epoch < partition.leader_epoch else UNKNOWN_LEADER_EPOCH)
 
 
 def items_of(topics: list[Any]) -> Iterator[tuple[Any, Any]]:
@@ -44,8 +47,11 @@ def items_of(topics: list[Any]) -> Iterator[tuple[Any, Any]]:
 
 
 def missing(broker: Broker, topic: str, index: int) -> int:
-    """The error code of a partition that is not here: its log directory is offline, or it does not exist."""
+    """The error code of a partition that is not here: its log directory is offline, it does not exist, or in a cluster
+    others have it, or are said to have it before we are."""
     known = broker.image.topics.get(topic)
-    if known is not None and 0 <= index < len(known.partitions):
-        return KAFKA_STORAGE_ERROR
-    return UNKNOWN_TOPIC_OR_PARTITION
+    if known is None or not 0 <= index < len(known.partitions):
+        return UNKNOWN_TOPIC_OR_PARTITION
+    if broker.cluster is not None and len(broker.storage.online) == len(broker.storage.directories):
+        return NOT_LEADER_OR_FOLLOWER
+    return KAFKA_STORAGE_ERROR

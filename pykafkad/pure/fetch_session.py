@@ -23,7 +23,8 @@ Key = tuple[object, int]  # topic id where the session uses ids, else topic name
 
 
 class Followed:
-    """One partition of a session: what the client asked for last, and what it was answered last."""
+    """One partition of a session: what the client asked for last, and what it was answered last. Of a follower of a
+    cluster `start_offset` is where its log starts."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -33,8 +34,11 @@ class Followed:
         "last_fetched_epoch",
         "log_start_offset",
         "max_bytes",
+        "start_offset",
         "topic",
     )
+
+    start_offset: int
 
     def __init__(
         self,
@@ -110,6 +114,8 @@ class Session:
             known.max_bytes = each.max_bytes
             known.current_leader_epoch = each.current_leader_epoch
             known.last_fetched_epoch = each.last_fetched_epoch
+            if self.privileged:
+                known.start_offset = each.start_offset
 
     def forget(self, key: Key) -> None:
         self.partitions.pop(key, None)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from pykafkad.errors import StartupError
 from pykafkad.pure.java import as_int, hash_code
 from pykafkad.replication.fetching import LeaderConnection, Parts
 from pykafkad.replication.isr import IsrChanges
@@ -47,6 +48,9 @@ if TYPE_CHECKING:
         def controller_id(self) -> int: ...
 
 
+LEADERS_ALONE = (None, "", "org.apache.kafka.common.replica.LeaderSelector")
+BY_RACK = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+
 Place = tuple[int, int]  # leader, number of the connection
 NOWHERE = (-1, -1)
 
@@ -58,6 +62,7 @@ class Replication:
         """Takes over `broker.replicas.alter_isr`. `versions`: see requests.versions_for."""
         config, clock = broker.config, broker.clock
         self._config, self._replicas = config, broker.replicas
+        self.selects_by_rack = selects_by_rack(config["replica.selector.class"])
         self.leader_quota = ReplicationQuota(LEADER, config, clock, broker.image)
         self._parts = Parts(
             node_id=broker.node_id,
@@ -142,3 +147,11 @@ class Replication:
             connection.close()
         self._connections.clear()
         self._places.clear()
+
+
+def selects_by_rack(name: str | None) -> bool:
+    if name not in (*LEADERS_ALONE, BY_RACK):
+        raise StartupError(
+            f"replica.selector.class {name} is not known here: {BY_RACK} is, and no class at all"
+        )
+    return name == BY_RACK

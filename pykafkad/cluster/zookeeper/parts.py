@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.zookeeper.control import Control
     from pykafkad.config_listeners import Endpoint
     from pykafkad.errors import KafkaError
+    from pykafkad.replication.quotas import ReplicationQuota
 
 
 class Address(NamedTuple):
@@ -76,6 +77,14 @@ class Controlling(Protocol):
 
 class Replication(Protocol):
     """Follows leaders, and asks the controller for changes of the ISR."""
+
+    @property
+    def leader_quota(self) -> ReplicationQuota:
+        """What followers that are not in sync may take."""
+
+    @property
+    def selects_by_rack(self) -> bool:
+        """Whether a leader names consumers the replica in their rack (replica.selector.class)."""
 
     def follow(self, replica: Replica, leader_id: int, leader_epoch: int) -> None:
         """Fetch from that broker in that epoch, instead of whom it followed before."""
