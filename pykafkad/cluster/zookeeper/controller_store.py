@@ -6,9 +6,9 @@ controller that has been replaced writes nothing any more. Many operations go in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from pykafkad.pure.controller.facts import Assignment, Broker, Endpoint, Leadership
+from pykafkad.pure.controller.facts import RECOVERED, Assignment, Broker, Endpoint, Leadership
 from pykafkad.pure.controller.intents import Ask, Note
 from pykafkad.pure.controller.store import Moved, StoreFailed, TopicNode, Won, Written
 from pykafkad.slices import chunks
@@ -33,6 +33,7 @@ from pykafkad.zookeeper.client import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from pykafkad.cluster.zookeeper.controller_messages import Forms
     from pykafkad.pure.controller.facts import Partition
     from pykafkad.pure.controller.intents import Steps
 
@@ -107,13 +108,6 @@ class ControllerElections:
 
     def term(self, won: Won) -> ControllerStore:
         return ControllerStore(won, self._forms)
-
-
-class Forms(NamedTuple):
-    """What the inter-broker protocol and the listeners make of what is read and written."""
-
-    listeners: tuple[str, ...]  # each broker must have them, or it cannot be talked to
-    features: znodes.Features = znodes.Features()  # what /feature is where there is none
 
 
 class ControllerStore:
@@ -268,9 +262,12 @@ class ControllerStore:
                 leadership.leader_epoch,
                 leadership.isr,
                 self._epoch,
-                leadership.recovery,
+                self._recovery(leadership),
             )
         )
+
+    def _recovery(self, leadership: Leadership) -> int:
+        return leadership.recovery if self._forms.recovers else RECOVERED
 
     def _written(
         self, states: Mapping[Partition, Leadership], results: Sequence[Result], conflict: int
@@ -280,7 +277,7 @@ class ControllerStore:
             if result.error == zk.OK:
                 version = result.version
                 written.done[partition] = leadership._replace(
-                    partition_epoch=version, controller_epoch=self._epoch
+                    partition_epoch=version, controller_epoch=self._epoch, recovery=self._recovery(leadership)
                 )
             elif result.error == conflict:
                 written.conflicts.append(partition)

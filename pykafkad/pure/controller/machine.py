@@ -97,6 +97,7 @@ class Machine:
         yield from term.deletions.load()
         yield from term.tell_all()
         yield from term.replicas.start()
+        yield from term.reassignments.remove_strangers()
         yield from term.partitions.start()
         yield from term.reassignments.resume_all()
         yield from term.deletions.go_on()

@@ -16,7 +16,7 @@ from pykafkad import errors
 from pykafkad.pure.controller import elections
 from pykafkad.pure.controller.facts import NOT_ASSIGNED, Assignment
 from pykafkad.pure.controller.intents import Note
-from pykafkad.pure.controller.replicas import DELETED
+from pykafkad.pure.controller.replicas import DELETED, ONLINE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -124,6 +124,19 @@ class Reassignments:
         """At the start of a term."""
         yield from self.asked_changed()
         yield from self._resume(list(self._context.reassigning))
+
+    def remove_strangers(self) -> Steps[None]:
+        """At the start of a term: who is in an ISR and no replica any more, as the controller before this one had
+        written that, and no more."""
+        context = self._context
+        for partition in context.led_partitions():
+            leadership, replicas = context.leadership(partition), context.assignment(partition).replicas
+            strangers = (
+                [] if leadership is None else [each for each in leadership.isr if each not in replicas]
+            )
+            for each in strangers:
+                context.set_replica_state((partition, each), ONLINE)
+            yield from self._stop(partition, strangers)
 
     def resume_on(self, broker_ids: set[int]) -> Steps[None]:
         """Brokers came that are to have replicas."""
