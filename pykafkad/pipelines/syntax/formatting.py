@@ -11,6 +11,7 @@ from typing import Any
 from pykafkad.pipelines.names import written
 from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.ast import Expression, Node
+from pykafkad.pipelines.syntax.expressions import OF_UNITS, SPECIAL, UNITS
 from pykafkad.pipelines.types import Array, Custom, Map, SqlType, Struct
 
 OR, AND, NOT, PREDICATE, SUM, PRODUCT, SIGN, POSTFIX = range(8)
@@ -85,7 +86,12 @@ def _double(node: ast.DoubleLiteral) -> str:
 
 
 def _column(node: ast.ColumnReference) -> str:
-    return written(node.name) if node.source is None else f"{written(node.source)}.{written(node.name)}"
+    return _name(node.name) if node.source is None else f"{_name(node.source)}.{written(node.name)}"
+
+
+def _name(name: str) -> str:
+    """A name where an expression may begin: some words begin another one."""
+    return f"`{name}`" if name in SPECIAL else written(name)
 
 
 def _negation(node: ast.Negation) -> str:
@@ -141,8 +147,17 @@ def _cast(node: ast.Cast) -> str:
 
 
 def _call(node: ast.FunctionCall) -> str:
-    arguments = "*" if node.name == "COUNT" and not node.arguments else _all(node.arguments)
-    return f"{written(node.name)}({arguments})"
+    if node.name == "COUNT" and not node.arguments:
+        return "COUNT(*)"
+    shown = [text(argument) for argument in node.arguments]
+    if (
+        node.name in OF_UNITS
+        and shown[:1]
+        and shown[0] in UNITS
+        and isinstance(node.arguments[0], ast.ColumnReference)
+    ):
+        shown[0] = f"`{shown[0]}`"
+    return f"{_name(node.name)}({', '.join(shown)})"
 
 
 def _lambda(node: ast.Lambda) -> str:
