@@ -1,0 +1,98 @@
+"""A plan: operators that hang together as a tree, from the topics that a query reads to what it emits.
+
+Each operator has one consumer, so a row is pushed depth first: all that follows from it is emitted before the next row is
+taken, which is the order of Kafka Streams' tasks. A plan is picklable; its state is a mapping for each operator, which the
+host keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, MutableMapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from pykafkad.pipelines.formats import BadRecord
+from pykafkad.pipelines.plan.ends import Problem, ReadTopic, Record, WriteTopic
+from pykafkad.pipelines.plan.rows import Operator, Row, State
+
+States: TypeAlias = MutableMapping[int, State]
+
+
+@dataclass(slots=True)
+class Step:
+    operator: Operator
+    consumer: int | None = None
+    port: int = 0
+    """Which input of the consumer this is."""
+
+
+@dataclass(slots=True)
+class Entry:
+    """A topic that is read, and the operator that its rows go to; None is straight out."""
+
+    source: ReadTopic
+    consumer: int | None = None
+    port: int = 0
+
+
+@dataclass(slots=True)
+class Plan:
+    entries: list[Entry] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+    sink: WriteTopic | None = None
+
+    def topics(self) -> list[str]:
+        return [entry.source.topic for entry in self.entries]
+
+    def rows(self, record: Record, states: States, problem: Problem) -> Iterator[Row]:
+        """What follows from a record, as rows. One that cannot be read is a problem, and nothing follows from it."""
+        for entry in self.entries:
+            if entry.source.topic == record.topic:
+                try:
+                    row = entry.source.row(record)
+                except BadRecord as error:
+                    problem(record, error)
+                    continue
+                if row is not None:
+                    yield from self.push(entry.consumer, entry.port, row, states)
+
+    def push(self, at: int | None, port: int, row: Row, states: States) -> Iterator[Row]:
+        if at is None:
+            yield row
+            return
+        step = self.steps[at]
+        for follows in step.operator.on_row(port, row, states.setdefault(at, {})):
+            yield from self.push(step.consumer, step.port, follows, states)
+
+    def records(self, record: Record, states: States, problem: Problem) -> Iterator[Record]:
+        """What follows from a record, as records of the sink's topic."""
+        assert self.sink is not None, "only a plan with a sink writes"
+        for row in self.rows(record, states, problem):
+            yield self.sink.record(row)
+
+
+@dataclass(slots=True)
+class Flow:
+    """A part of a plan while it is built: the ends that are still open."""
+
+    plan: Plan
+    open: list[Entry | Step] = field(default_factory=list)
+
+    def then(self, operator: Operator) -> Flow:
+        return merge(self.plan, [self], operator)
+
+
+def start(plan: Plan, source: ReadTopic) -> Flow:
+    entry = Entry(source)
+    plan.entries.append(entry)
+    return Flow(plan, [entry])
+
+
+def merge(plan: Plan, flows: Sequence[Flow], operator: Operator) -> Flow:
+    """The flows led into an operator, the first into its port 0."""
+    step, number = Step(operator), len(plan.steps)
+    plan.steps.append(step)
+    for port, flow in enumerate(flows):
+        for end in flow.open:
+            end.consumer, end.port = number, port
+    return Flow(plan, [step])
