@@ -1,0 +1,80 @@
+"""The properties that SET knows: what each may be, what it is otherwise, and which of ksqlDB's change nothing here.
+
+Names may have the prefix `ksql.streams.`, which ksqlDB passes on to Kafka Streams.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from pykafkad.pipelines.errors import NOWHERE, Position, StatementError, did_you_mean
+
+PREFIX = "ksql.streams."
+
+
+class Setting(NamedTuple):
+    default: str
+    about: str
+    values: tuple[str, ...] | Callable[[str], bool]
+    """What it may be, or whether a value may be it."""
+
+
+def _is_count(value: str) -> bool:
+    return value.isascii() and value.isdecimal()
+
+
+SETTINGS: dict[str, Setting] = {
+    "auto.offset.reset": Setting(
+        "latest", "where a query that has never run begins to read", ("earliest", "latest")
+    ),
+    "ksql.persistence.default.format.key": Setting(
+        "KAFKA", "KEY_FORMAT of statements without one", ("KAFKA", "JSON", "DELIMITED", "NONE")
+    ),
+    "ksql.persistence.default.format.value": Setting(
+        "", "VALUE_FORMAT of statements without one", ("KAFKA", "JSON", "DELIMITED", "NONE")
+    ),
+    "ksql.output.topic.name.prefix": Setting(
+        "", "what the names of topics begin with that queries write to and nobody named", lambda value: True
+    ),
+    "ksql.functions.collect_list.limit": Setting("1000", "how many values COLLECT_LIST keeps", _is_count),
+    "ksql.functions.collect_set.limit": Setting("1000", "how many values COLLECT_SET keeps", _is_count),
+}
+
+EVERY_CHANGE = "every change is emitted at once"
+NOT_KAFKA_STREAMS = "queries do not run in Kafka Streams"
+WITHOUT_EFFECT: dict[str, str] = {
+    "cache.max.bytes.buffering": EVERY_CHANGE,
+    "statestore.cache.max.bytes": EVERY_CHANGE,
+    "commit.interval.ms": EVERY_CHANGE,
+    "num.stream.threads": NOT_KAFKA_STREAMS,
+    "num.standby.replicas": NOT_KAFKA_STREAMS,
+    "topology.optimization": NOT_KAFKA_STREAMS,
+    "state.dir": NOT_KAFKA_STREAMS,
+    "ksql.query.pull.table.scan.enabled": "pull queries may always read whole tables",
+}
+"""Properties that ksqlDB's scripts set and that change nothing here: they are taken, and it is said why."""
+
+
+def checked(name: str, value: str, at: Position = NOWHERE) -> tuple[str, str | None]:
+    """The property's own name, and why setting it changes nothing, if so. StatementError for what is unknown or wrong."""
+    known = name.removeprefix(PREFIX)
+    if known in WITHOUT_EFFECT:
+        return known, WITHOUT_EFFECT[known]
+    setting = SETTINGS.get(known)
+    if setting is None:
+        raise StatementError(f"{name} is no property.{did_you_mean(known, {*SETTINGS, *WITHOUT_EFFECT})}", at)
+    if not _is_allowed(setting, value):
+        allowed = (
+            f": one of {', '.join(setting.values)} is"
+            if isinstance(setting.values, tuple)
+            else " here: a number is"
+        )
+        raise StatementError(f"'{value}' is not allowed for {known}{allowed}", at)
+    return known, None
+
+
+def _is_allowed(setting: Setting, value: str) -> bool:
+    if isinstance(setting.values, tuple):
+        return value.upper() in setting.values or value.lower() in setting.values
+    return setting.values(value)
