@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient, NewTopic
+
+from .kit import STREAM_TIMEOUT_S, columns, create, read, rows, values, write
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -16,53 +17,12 @@ if TYPE_CHECKING:
 ROWS = 100_000
 KEYS = 1000
 PARTITIONS = 3
-CREATE_TIMEOUT_S = 30
 TRANSACTION_TIMEOUT_S = 30
-STREAM_TIMEOUT_S = 120
 
 
 @pytest.fixture
 def topic(bootstrap: str, new_topic: Callable[[str], str]) -> str:
     return create(bootstrap, new_topic("spark"), PARTITIONS)
-
-
-def create(bootstrap: str, topic: str, partitions: int) -> str:
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(CREATE_TIMEOUT_S)
-    return topic
-
-
-def rows(spark: SparkSession, first: int, end: int) -> DataFrame:
-    """Row i: the key is key-(i mod 1000), there is no value if i is a multiple of 100, and a header has i."""
-    return spark.range(first, end).selectExpr(
-        "cast('key-' || (id % 1000) as binary) as key",
-        "case when id % 100 = 0 then null else cast('value-' || id as binary) end as value",
-        "array(named_struct('key', 'row', 'value', cast(cast(id as string) as binary))) as headers",
-    )
-
-
-def write(frame: DataFrame, bootstrap: str, topic: str, **options: str) -> None:
-    writer = frame.write.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("topic", topic)
-    writer.option("includeHeaders", "true").options(**options).save()
-
-
-def read(spark: SparkSession, bootstrap: str, topic: str, **options: str) -> DataFrame:
-    reader = (
-        spark.read.format("kafka").option("kafka.bootstrap.servers", bootstrap).option("subscribe", topic)
-    )
-    return reader.option("includeHeaders", "true").options(**options).load()
-
-
-def columns(frame: DataFrame) -> DataFrame:
-    return frame.selectExpr(
-        "cast(key as string) as key",
-        "cast(value as string) as value",
-        "cast(cast(headers[0].value as string) as long) as row",
-        "headers[0].key as header",
-        "size(headers) as header_count",
-        "partition",
-        "offset",
-    )
 
 
 def rows_by_place(frame: DataFrame) -> dict[tuple[int, int], int]:
@@ -177,13 +137,6 @@ def transaction(bootstrap: str, topic: str, values: list[str]) -> Producer:
         producer.produce(topic, value.encode(), partition=0)
     assert producer.flush(TRANSACTION_TIMEOUT_S) == 0
     return producer
-
-
-def values(frame: DataFrame) -> list[str]:
-    return [
-        row["value"]
-        for row in frame.selectExpr("cast(value as string) as value", "offset").sort("offset").collect()
-    ]
 
 
 @pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
