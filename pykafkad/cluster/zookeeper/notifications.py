@@ -1,0 +1,66 @@
+"""Notifications: sequential znodes below one path, each of which says what has changed elsewhere.
+
+Whoever listens reads those that it has not seen, in order, whenever its watch of the path fires, and then reads what
+they name: so a notification that comes twice, or late, does no harm. Those that are older than a quarter of an hour are
+deleted by whoever comes across them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pykafkad.cluster.zookeeper.asking import AT_ONCE, expect
+from pykafkad.slices import chunks
+from pykafkad.zookeeper.client import NO_NODE, Delete, Exists, GetData
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pykafkad.cluster.zookeeper.asking import Asking
+    from pykafkad.slices import Work
+
+KEPT_MS = 15 * 60 * 1000
+
+
+class Notifications:
+    """`prefix`: what the names of these nodes begin with."""
+
+    def __init__(self, asking: Asking, path: str, prefix: str, now_ms: Callable[[], int]) -> None:
+        self.path = path
+        self._asking = asking
+        self._prefix = prefix
+        self._now_ms = now_ms
+        self._seen = -1
+
+    def skip(self) -> Work:
+        """Watch from now on: what was said before counts as seen."""
+        names = yield from self._asking.children(self.path, watch=True)
+        self._seen = max(map(self._number, names), default=-1)
+
+    def take(self) -> Work:
+        """The data of those that were not seen yet; and watch."""
+        names = yield from self._asking.children(self.path, watch=True)
+        new = [name for name in names if self._number(name) > self._seen]
+        results = yield from self._asking.ask_all([GetData(f"{self.path}/{name}") for name in new])
+        self._seen = max(map(self._number, new), default=self._seen)
+        yield from self._purge(names)
+        return [result.data for result in results if expect(result, NO_NODE).error != NO_NODE]
+
+    def say(self, data: bytes) -> Work:
+        result = yield from self._asking.create(f"{self.path}/{self._prefix}", data, sequential=True)
+        expect(result)
+
+    def _number(self, name: str) -> int:
+        digits = name.removeprefix(self._prefix)
+        return int(digits) if digits.isdecimal() else -1
+
+    def _purge(self, names: Sequence[str]) -> Work:
+        """The oldest come first."""
+        for some in chunks(names, AT_ONCE):
+            paths = [f"{self.path}/{name}" for name in some]
+            found = yield from self._asking.ask(*map(Exists, paths))
+            before_ms = self._now_ms() - KEPT_MS
+            old = [path for path, each in zip(paths, found, strict=True) if 0 <= each.ctime_ms < before_ms]
+            yield from self._asking.ask(*map(Delete, old))
+            if len(old) < len(paths):
+                return

@@ -1,0 +1,145 @@
+"""This broker's znode under /brokers/ids, and the id of the cluster.
+
+The znode is ephemeral: whoever sees it go thinks the broker dead. Its czxid is the broker epoch. It is made with null
+data and then written, in one transaction, as Kafka does. Where the session expires it is made anew in the next one,
+with a new epoch, and `on_registered` is told. A node that is there already may be ours: of this session, by a try whose
+answer was lost, or of one before, which ZooKeeper has not ended yet; then it is replaced. Else the id is another's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafkad import errors
+from pykafkad.cluster.turns import Turns, tell
+from pykafkad.cluster.zookeeper.asking import Asking, expect, settled
+from pykafkad.errors import KafkaError
+from pykafkad.logs import logger
+from pykafkad.zookeeper.client import (
+    BAD_VERSION,
+    NO_NODE,
+    NODE_EXISTS,
+    OK,
+    Create,
+    Delete,
+    Exists,
+    GetData,
+    Multi,
+    SetData,
+    State,
+)
+from pykafkad.zookeeper.znodes import (
+    CLUSTER_ID,
+    Endpoint,
+    Registration,
+    broker,
+    read_cluster_id,
+    write_cluster_id,
+    write_registration,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from pykafkad import config_listeners
+    from pykafkad.cluster.controller import Told
+    from pykafkad.slices import Run, Work
+    from pykafkad.zookeeper.client import ZooKeeper
+
+MAX_TRIES = 10  # of a node that comes and goes while it is looked at
+
+log = logger("zookeeper")
+
+
+class BrokerRegistration:
+    """`now_ms`: the wall clock. `version`: of the znode's JSON (4 below inter.broker.protocol.version 2.7)."""
+
+    def __init__(
+        self, zookeeper: ZooKeeper, broker_id: int, run: Run, now_ms: Callable[[], int], version: int = 5
+    ) -> None:
+        self.broker_epoch = -1
+        self.on_registered: Callable[[], None] = nothing  # told of every new epoch
+        self._zookeeper = zookeeper
+        self._asking = Asking(zookeeper)
+        self._path = broker(broker_id)
+        self._broker_id = broker_id
+        self._now_ms = now_ms
+        self._version = version
+        self._wanted: Registration | None = None
+        self._sessions: set[int] = set()  # ours, in which the node was made
+        self._line = Turns(run)
+        zookeeper.on_state(self._on_state)
+
+    def register(self, endpoints: Sequence[config_listeners.Endpoint], rack: str | None, done: Told) -> None:
+        """KafkaError where the id is another's."""
+        self._wanted = Registration(
+            [Endpoint(each.name, each.host, each.port, each.protocol) for each in endpoints],
+            rack,
+            version=self._version,
+        )
+        self._line.run(self._register(), lambda result: tell(done, settled(result)))
+
+    def close(self, done: Callable[[], None]) -> None:
+        """End the session: the znode goes with it."""
+        self._wanted = None
+        self._zookeeper.close()
+        done()
+
+    def _on_state(self, state: State) -> None:
+        if state is State.NEW_SESSION and self._wanted is not None and self.broker_epoch >= 0:
+            self._line.run(self._register(), self._registered_anew)
+
+    def _registered_anew(self, result: Any) -> None:
+        error = settled(result)
+        if error is not None:
+            log.error(f"broker {self._broker_id} is not registered any more: {error}")
+
+    def _register(self) -> Work:
+        if self._wanted is None:
+            return
+        data = write_registration(self._wanted._replace(timestamp_ms=self._now_ms()))
+        made = Multi([Create(self._path, None, ephemeral=True), SetData(self._path, data, 0)])
+        for _ in range(MAX_TRIES):
+            (result,) = yield from self._asking.ask(made)
+            if expect(result, NODE_EXISTS, path=self._path).error == OK:
+                self._registered(result.results[1].czxid)
+                return
+            czxid = yield from self._look_at_other()
+            if czxid is not None:
+                self._registered(czxid)
+                return
+        raise KafkaError(errors.DUPLICATE_BROKER_REGISTRATION, f"{self._path} comes and goes")
+
+    def _registered(self, epoch: int) -> None:
+        self._sessions.add(self._zookeeper.session_id)
+        self.broker_epoch = epoch
+        log.info(f"broker {self._broker_id} is registered, epoch {epoch}")
+        self.on_registered()
+
+    def _look_at_other(self) -> Work:
+        """The czxid of the node, where it is of this session; None: it is gone now."""
+        (found,) = yield from self._asking.ask(Exists(self._path))
+        if expect(found, NO_NODE, path=self._path).error == NO_NODE:
+            return None
+        if found.owner == self._zookeeper.session_id:
+            return found.czxid
+        if found.owner not in self._sessions:
+            why = f"{self._path} is there already, of ZooKeeper's session 0x{found.owner:x}"
+            text = f"broker id {self._broker_id} is another's, or was ours a moment ago: {why}"
+            raise KafkaError(errors.DUPLICATE_BROKER_REGISTRATION, text)
+        (deleted,) = yield from self._asking.ask(Delete(self._path, found.version))
+        expect(deleted, NO_NODE, BAD_VERSION, path=self._path)
+        return None
+
+
+def cluster_id(asking: Asking, proposed: str) -> Work:
+    """The id of the cluster; where there is none yet, it is the proposed one."""
+    result = yield from asking.create(CLUSTER_ID, write_cluster_id(proposed))
+    if result.error == OK:
+        return proposed
+    (found,) = yield from asking.ask(GetData(CLUSTER_ID))
+    return read_cluster_id(expect(found, path=CLUSTER_ID).data)
+
+
+def nothing() -> None:
+    """Nobody wants to know."""
