@@ -86,7 +86,7 @@ class AutoCreation:
 
     def _work(self, names: Sequence[str]) -> Work:
         topics: list[Any] = []
-        brokers = len(self._image.brokers)
+        brokers = self._brokers()
         for some in chunks(names):
             for name in some:
                 if name not in self._creating:
@@ -94,6 +94,10 @@ class AutoCreation:
                     self._creating.add(name)
             yield
         yield from self._create(topics, False, self._created, self._applied)
+
+    def _brokers(self) -> int:
+        """The most replicas that an internal topic gets where nobody said how many."""
+        return len(self._image.brokers)
 
     def _failed(self, names: Sequence[str], error: KafkaError) -> None:
         planned = [Planned(name) for name in names]

@@ -26,7 +26,7 @@ from pykafkad.zookeeper.config_znodes import CONFIG_CHANGES, read_config_change
 from pykafkad.zookeeper.znodes import MalformedZnode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pykafkad.cluster.controller import Plan, Told
     from pykafkad.cluster.image import Image
@@ -128,6 +128,19 @@ class ConfigChanges:
     def commit(self, records: Sequence[Record], done: Told) -> None:
         """`done` is told when it counts here; the others follow."""
         self._line.run(self._write(records), lambda result: tell(done, settled(result)))
+
+    def put_topics(self, configs: Mapping[str, Mapping[str, str]]) -> Work:
+        """The configs of topics that are about to be made, whatever is left of others of these names."""
+        wait = Wait()
+        paths = {f"{entities.TOPICS}/{name}": each for name, each in configs.items()}
+        self._line.run(self._put(paths), wait.come)
+        result = yield from wait.result()
+        if isinstance(result, Exception):
+            raise result
+
+    def _put(self, wanted: Mapping[str, Mapping[str, str]]) -> Work:
+        yield from self._configs.put(wanted)
+        yield from self._refresh(wanted)
 
     def _write(self, records: Sequence[Record]) -> Work:
         strange = next((each for each, _ in records if not entities.is_entity(each)), None)

@@ -33,13 +33,15 @@ from pykafkad.zookeeper.config_znodes import CONFIG, read_config, write_config, 
 from pykafkad.zookeeper.znodes import CONTROLLER, parents, read_controller
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from pykafkad.cluster.zookeeper.asking import Asking
     from pykafkad.cluster.zookeeper.entities import Changes
     from pykafkad.cluster.zookeeper.notifications import Notifications
     from pykafkad.slices import Work
     from pykafkad.zookeeper.client import Write
+
+    Wanted = Callable[[str, Mapping[str, str]], Mapping[str, str]]  # of a path that holds these configs
 
 MAX_TRIES = 10  # of a znode that others write at the same time
 NO_CONTROLLER = "Cannot set entity configs when there is no controller."
@@ -82,20 +84,27 @@ class EntityConfigs:
 
     # -- writing
 
-    def write(self, changes: Changes, *, announce: bool = True) -> Work:
+    def write(self, changes: Changes) -> Work:
         """KafkaError where there is no controller, or others write all the time; what was written until then stays."""
         for some in chunks(list(changes), AT_ONCE):
-            left = list(some)
-            for _ in range(MAX_TRIES):
-                left = yield from self._try(left, changes)
-                if not left:
-                    break
-            else:
-                raise KafkaError(errors.UNKNOWN_SERVER_ERROR, f"others write /config/{left[0]} all the time")
-            for path in some if announce else ():
+            yield from self._write(some, lambda path, found: changed(found, changes[path]))
+            for path in some:
                 yield from self._notifications.say(write_config_change(path))
 
-    def _try(self, paths: Sequence[str], changes: Changes) -> Work:
+    def put(self, wanted: Mapping[str, Mapping[str, str]]) -> Work:
+        """Whatever they hold, they hold this now; nobody is told. Of topics that are about to be made."""
+        for some in chunks(list(wanted), AT_ONCE):
+            yield from self._write(some, lambda path, found: wanted[path])
+
+    def _write(self, paths: Sequence[str], wanted: Wanted) -> Work:
+        left = list(paths)
+        for _ in range(MAX_TRIES):
+            left = yield from self._try(left, wanted)
+            if not left:
+                return
+        raise KafkaError(errors.UNKNOWN_SERVER_ERROR, f"others write /config/{left[0]} all the time")
+
+    def _try(self, paths: Sequence[str], wanted: Wanted) -> Work:
         """Those that somebody else wrote meanwhile, so that they have to be looked at again."""
         controller, *found = yield from self._asking.ask(
             GetData(CONTROLLER), *(GetData(f"{CONFIG}/{path}") for path in paths)
@@ -104,7 +113,7 @@ class EntityConfigs:
         writes = []
         left = []
         for path, result in zip(paths, found, strict=True):
-            configs = changed(read_config(expect(result, NO_NODE).data), changes[path])
+            configs = wanted(path, read_config(expect(result, NO_NODE).data))
             if not configs and path.startswith(EMPTIED):
                 left += yield from self._clean(path, result)
             else:
