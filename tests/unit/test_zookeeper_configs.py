@@ -14,7 +14,7 @@ from pykafkad.cluster.metadata_records import config_record
 from pykafkad.cluster.publishing import CONFIGS, Publishers
 from pykafkad.cluster.turns import Turns
 from pykafkad.cluster.zookeeper.asking import Asking
-from pykafkad.cluster.zookeeper.changes import ConfigChanges
+from pykafkad.cluster.zookeeper.configs import ClusterConfigs
 from pykafkad.cluster.zookeeper.notifications import KEPT_MS
 from pykafkad.errors import KafkaError
 from pykafkad.messages import (
@@ -58,7 +58,7 @@ class One:
         run = Slices(lambda call: server._queue.append(call), clock).run  # type: ignore[arg-type]
         line = Turns(run)
         self.asking = Asking(self.zookeeper)
-        self.changes = ConfigChanges(self.asking, self.image, publishers, line.run, run, clock.now_ms)
+        self.changes = ClusterConfigs(self.asking, self.image, publishers, line.run, run, clock.now_ms)
         self.zookeeper.start()
         server.settle()
 

@@ -13,7 +13,7 @@ from pykafkad.cluster.names import Names
 from pykafkad.cluster.publishing import Publishers
 from pykafkad.cluster.turns import Turns
 from pykafkad.cluster.zookeeper.asking import Asking
-from pykafkad.cluster.zookeeper.changes import ConfigChanges
+from pykafkad.cluster.zookeeper.configs import ClusterConfigs
 from pykafkad.cluster.zookeeper.topic_changes import TopicChanges
 from pykafkad.config import BrokerConfig
 from pykafkad.messages import (
@@ -67,7 +67,7 @@ class One:
         zookeeper.start()
         run = Slices(lambda call: self.server._queue.append(call), Standing()).run  # type: ignore[arg-type]
         asking = Asking(zookeeper)
-        configs = ConfigChanges(asking, self.image, Publishers(), Turns(run).run, run, lambda: 0)
+        configs = ClusterConfigs(asking, self.image, Publishers(), Turns(run).run, run, lambda: 0)
         self.is_controller = True
         self.timers: list[Any] = []
         self.topics = TopicChanges(

@@ -1,177 +1,57 @@
-"""Configs, quotas and users of a cluster on ZooKeeper: read into the image, and changed for everybody.
-
-What counts is what the znodes say. Changes go: written (entity_configs), announced by a notification, read back into our
-image and published, answered; the others read them when the notification comes. What is lost with a session, watches and
-perhaps notifications, is made good by reading everything again in the next.
-Invariants: one thing is read or written after the other (`_line`), so that the image never goes back; the image changes
-in the line of the controller's requests (`in_line`), between which its publishers are through.
-"""
+"""Changes that this broker writes into ZooKeeper itself, of configs and of topics: `Changes` of parts.py."""
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pykafkad import errors
-from pykafkad.cluster.turns import Turns, tell
-from pykafkad.cluster.zookeeper import entities
-from pykafkad.cluster.zookeeper.asking import as_kafka_error, settled
-from pykafkad.cluster.zookeeper.entity_configs import EntityConfigs
-from pykafkad.cluster.zookeeper.notifications import Notifications
-from pykafkad.errors import KafkaError
-from pykafkad.logs import logger
-from pykafkad.slices import GO_ON, Wait, is_work
-from pykafkad.zookeeper.client import State
-from pykafkad.zookeeper.config_znodes import CONFIG_CHANGES, read_config_change
-from pykafkad.zookeeper.znodes import MalformedZnode
+from pykafkad.cluster.zookeeper.asking import Asking
+from pykafkad.cluster.zookeeper.configs import ClusterConfigs
+from pykafkad.cluster.zookeeper.topic_changes import TopicChanges
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable
 
-    from pykafkad.cluster.controller import Plan, Told
     from pykafkad.cluster.image import Image
-    from pykafkad.cluster.metadata_records import Record
+    from pykafkad.cluster.names import Names
     from pykafkad.cluster.publishing import Publishers
-    from pykafkad.cluster.zookeeper.asking import Asking
+    from pykafkad.config import BrokerConfig
+    from pykafkad.quiet import Allows
     from pykafkad.slices import Done, Run, Work
+    from pykafkad.zookeeper.client import ZooKeeper
 
-log = logger("zookeeper")
 
-
-class ConfigChanges:
-    """`in_line(work, done)` does work that changes the image. `now_ms`: the wall clock."""
+class ClusterChanges:
+    """`in_line(work, done)` does work that changes the image, between two requests of the controller; `now_ms`: the wall
+    clock; `later(ms, call)` calls after so long; `random(n)`: a number below n."""
 
     def __init__(
         self,
-        asking: Asking,
+        config: BrokerConfig,
+        zookeeper: ZooKeeper,
         image: Image,
+        names: Names,
         publishers: Publishers,
         in_line: Callable[[Work, Done], None],
+        is_controller: Callable[[], bool],
         run: Run,
         now_ms: Callable[[], int],
+        later: Callable[[float, Callable[[], None]], Any],
+        random: Callable[[int], int],
+        allows: Allows,
     ) -> None:
-        self._image = image
-        self._publishers = publishers
-        self._in_line = in_line
-        self._line = Turns(run)
-        self._plans = Turns(run)
-        self._notifications = Notifications(asking, CONFIG_CHANGES, "config_change_", now_ms)
-        self._configs = EntityConfigs(asking, self._notifications)
-        self._is_loaded = False
-        self._is_to_read = False  # notifications that came are going to be read
-        asking.zookeeper.on_watch(self._on_watch)
-        asking.zookeeper.on_state(self._on_state)
-
-    # -- reading
-
-    def load(self, done: Told) -> None:
-        """Everything there is; from then on, what others write."""
-        self._is_loaded = True
-        self._line.run(self._load(), lambda result: tell(done, settled(result)))
-
-    def load_topics(self, names: Sequence[str], done: Told) -> None:
-        """What these topics' configs are now: nobody announces those of a new topic."""
-        paths = [f"{entities.TOPICS}/{name}" for name in names]
-        self._line.run(self._refresh(paths), lambda result: tell(done, settled(result)))
-
-    def _load(self) -> Work:
-        yield from self._notifications.skip()
-        paths = yield from self._configs.paths()
-        yield from self._refresh(sorted({*paths, *entities.known_paths(self._image)}))
-
-    def _refresh(self, paths: Iterable[str]) -> Work:
-        """The image says of these what the znodes say now."""
-        found = yield from self._configs.read(list(paths))
-        wait = Wait()
-        self._in_line(self._apply(found), wait.come)
-        result = yield from wait.result()
-        if isinstance(result, Exception):
-            raise result
-
-    def _apply(self, found: dict[str, dict[str, str]]) -> Work:
-        changed = False
-        for path, configs in found.items():
-            for record in entities.records_of(self._image, path, configs):
-                self._image.apply(record)
-                changed = True
-            yield GO_ON
-        if changed:
-            yield from self._publishers.publish(self._image.take_delta())
-
-    def _on_watch(self, path: str) -> None:
-        if path == CONFIG_CHANGES and self._is_loaded and not self._is_to_read:
-            self._is_to_read = True
-            self._line.run(self._read_notifications(), self._was_read)
-
-    def _read_notifications(self) -> Work:
-        self._is_to_read = False
-        named: dict[str, None] = {}
-        for data in (yield from self._notifications.take()):
-            try:
-                named[read_config_change(data)] = None
-            except MalformedZnode as error:
-                log.error(str(error))
-        if named:
-            yield from self._refresh(named)
-
-    def _on_state(self, state: State) -> None:
-        if state is State.NEW_SESSION and self._is_loaded:
-            self._line.run(self._load(), self._was_read)
-
-    def _was_read(self, result: Any) -> None:
-        error = settled(result)
-        if error is not None:
-            log.error(f"configs could not be read: {error}")
-
-    # -- writing
-
-    def commit(self, records: Sequence[Record], done: Told) -> None:
-        """`done` is told when it counts here; the others follow."""
-        self._line.run(self._write(records), lambda result: tell(done, settled(result)))
-
-    def put_topics(self, configs: Mapping[str, Mapping[str, str]]) -> Work:
-        """The configs of topics that are about to be made, whatever is left of others of these names."""
-        wait = Wait()
-        paths = {f"{entities.TOPICS}/{name}": each for name, each in configs.items()}
-        self._line.run(self._put(paths), wait.come)
-        result = yield from wait.result()
-        if isinstance(result, Exception):
-            raise result
-
-    def _put(self, wanted: Mapping[str, Mapping[str, str]]) -> Work:
-        yield from self._configs.put(wanted)
-        yield from self._refresh(wanted)
-
-    def _write(self, records: Sequence[Record]) -> Work:
-        strange = next((each for each, _ in records if not entities.is_entity(each)), None)
-        if strange is not None:
-            why = f"{type(strange).__name__} has no place in ZooKeeper"
-            raise KafkaError(errors.UNSUPPORTED_VERSION, why)
-        changes = entities.changes_of(records)
-        try:
-            yield from self._configs.write(changes)
-        finally:
-            yield from self._refresh(changes)
-
-    def in_turn(self, plan: Plan, done: Told) -> None:
-        """Commit what `plan` makes of the image, one such change at a time, so that each sees the one before."""
-        self._plans.take(partial(self._plan_and_commit, plan), partial(tell, done))
-
-    def _plan_and_commit(self, plan: Plan, ended: Done) -> None:
-        def planned(records: Any) -> None:
-            if isinstance(records, Exception):
-                ended(as_kafka_error(records))
-            elif records:
-                self.commit(records, ended)
-            else:
-                ended(None)
-
-        records: Any
-        try:
-            records = plan()
-        except Exception as error:
-            records = error
-        if is_work(records):
-            self._line.run(records, planned)
-        else:
-            planned(records)
+        asking = Asking(zookeeper)
+        configs = ClusterConfigs(asking, image, publishers, in_line, run, now_ms)
+        topics = TopicChanges(
+            config, asking, image, names, configs, is_controller, run, later, random, allows
+        )
+        self.load = configs.load
+        self.load_topics = configs.load_topics
+        self.commit = configs.commit
+        self.in_turn = configs.in_turn
+        self.create_topics = topics.create_topics
+        self.create_partitions = topics.create_partitions
+        self.delete_topics = topics.delete_topics
+        self.auto_create = topics.auto_create
+        self.auto_create_all = topics.auto_create_all
+        self.is_auto_creating = topics.is_auto_creating
+        self.image_changed = topics.image_changed  # to be called after each UpdateMetadata

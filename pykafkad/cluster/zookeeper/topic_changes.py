@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.names import Names
     from pykafkad.cluster.zookeeper.asking import Asking
-    from pykafkad.cluster.zookeeper.changes import ConfigChanges
+    from pykafkad.cluster.zookeeper.configs import ClusterConfigs
     from pykafkad.config import BrokerConfig
     from pykafkad.quiet import Allows
     from pykafkad.slices import Run, Work
@@ -59,7 +59,7 @@ class TopicChanges:
         asking: Asking,
         image: Image,
         names: Names,
-        configs: ConfigChanges,
+        configs: ClusterConfigs,
         is_controller: Callable[[], bool],
         run: Run,
         later: Callable[[float, Callable[[], None]], Any],
