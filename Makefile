@@ -39,7 +39,7 @@ C_SOURCES := $(wildcard ext/c/*.c ext/c/*.h bench/*.c tests/seams/*.c)
 STYLED := pykafkad tests compat_tests bench protocol tools setup.py conftest.py
 
 # Each is a directory and a part of its own, so that no two JVMs are up at a time.
-COMPAT := clients groups transactions history tools exchange cleaner differential spark quickstart recipes
+COMPAT := clients groups transactions history tools exchange cleaner differential spark quickstart recipes znodes
 COMPAT_PARTS := $(COMPAT:%=compat-%)
 TEST_PARTS := setup check unit torture-short storm-short bench-smoke $(COMPAT_PARTS) asan-short
 QUICK_PARTS := setup check unit-quick compat-clients-quick
