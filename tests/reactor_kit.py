@@ -114,7 +114,7 @@ class Loop:
     """A reactor, with all calls that it made to its owner."""
 
     def __init__(self, module: ModuleType, on_frame: Callable[..., Any] = echo, **options: Any) -> None:
-        self.clock = ManualClock()
+        self.clock = options.pop("clock", None) or ManualClock()
         self.closed: list[tuple[Any, str | None]] = []
         self.errors: list[tuple[str, BaseException]] = []
         self.peers: list[Peer] = []

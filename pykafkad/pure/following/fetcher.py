@@ -292,7 +292,7 @@ class Fetcher:
         """The partition that this row is about, if it is still as it was when it was asked for."""
         partition = (
             self.partitions.get((topic.topic, row.partition_index))
-            if self._without_id
+            if topic.topic
             else self._by_id.get((topic.topic_id, row.partition_index))
         )
         told = self._session.told.get(partition.key) if partition is not None else None
