@@ -194,6 +194,11 @@ class Broker(ServingBroker):
             self.config["broker.rack"],
             some_offline=len(self.storage.online) < len(self.storage.directories),
         )
+        self._make_coordinators()
+        self._add_publishers()
+        self.controller.load_logs()
+
+    def _make_coordinators(self) -> None:
         self.group_coordinator = GroupCoordinator(
             self.config, self.coordinator_loop, self.replicas, self.image
         )
@@ -205,12 +210,13 @@ class Broker(ServingBroker):
             self.controller.take_producer_id,
             lambda: self.ending_markers,
         )
+
+    def _add_publishers(self) -> None:
         publishers = self.controller.publishers
         publishers.add(LISTENERS, self._publish_to_listeners)
         publishers.add(GROUPS, self.group_coordinator.publish)
         publishers.add(TRANSACTIONS, self.transaction_coordinator.publish)
         publishers.add(TELEMETRY, self._publish_to_telemetry)
-        self.controller.load_logs()
 
     def _publish_to_listeners(self, delta: Delta) -> None:
         if delta.broker_keys:
@@ -313,10 +319,14 @@ class Broker(ServingBroker):
         broker_epoch = self.controller.broker_epoch
         self.controller.stop()
         self.storage.close(broker_epoch=broker_epoch)
+        self._logs_closed()
         self.workers.stop()
         self.cleaner_workers.stop()
         self.large_workers.stop()
         self.reactor.close()
+
+    def _logs_closed(self) -> None:
+        """The last step before the loop ends."""
 
     def _settle(self) -> None:
         """Let the work that threads have come back: what was promised is finished before the files close."""

@@ -22,12 +22,11 @@ from pykafkad.storage.files import StorageError
 from pykafkad.storage.syncs import Syncs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
-VERSION = "1"
 
 # The system's locks keep other processes out; a second broker in this one (a test's) would not notice.
 _locked_here: set[str] = set()
@@ -40,6 +39,7 @@ def nobody() -> None:
 
 
 class LogDirectory:
+    version = "1"
     __slots__ = (
         "_lock_fd",
         "broker_epoch",
@@ -118,19 +118,22 @@ class LogDirectory:
         except FileNotFoundError:
             return False
         fields = parse(text)
-        if fields.get("version") != VERSION:
+        if fields.get("version") != self.version:
             raise StartupError(
-                f"{self.path}/{META_PROPERTIES}: version {fields.get('version')} is not {VERSION}"
+                f"{self.path}/{META_PROPERTIES}: version {fields.get('version')} is not {self.version}"
             )
         try:
-            self.cluster_id = fields["cluster.id"]
-            self.node_id = int(fields["node.id"])
-            self.directory_id = (
-                uuids.from_text(fields["directory.id"]) if "directory.id" in fields else uuids.ZERO
-            )
+            self._take_identity(fields)
         except (KeyError, ValueError) as error:
             raise StartupError(f"{self.path}/{META_PROPERTIES}: {error} is missing or damaged") from error
         return True
+
+    def _take_identity(self, fields: Mapping[str, str]) -> None:
+        self.cluster_id = fields["cluster.id"]
+        self.node_id = int(fields["node.id"])
+        self.directory_id = (
+            uuids.from_text(fields["directory.id"]) if "directory.id" in fields else uuids.ZERO
+        )
 
     def write_identity(self, cluster_id: str, node_id: int) -> None:
         """A new directory, or one from before directories had ids."""
@@ -139,11 +142,11 @@ class LogDirectory:
         if self.directory_id == uuids.ZERO:
             self.directory_id = uuids.random_uuid()
         now = time.strftime("%a %b %d %H:%M:%S UTC %Y", time.gmtime())
-        text = (
-            f"#\n#{now}\nnode.id={node_id}\ndirectory.id={uuids.to_text(self.directory_id)}\n"
-            f"version={VERSION}\ncluster.id={cluster_id}\n"
-        )
+        text = f"#\n#{now}\n{self._own_lines(node_id)}version={self.version}\ncluster.id={cluster_id}\n"
         files.replace_file(f"{self.path}/{META_PROPERTIES}", text.encode())
+
+    def _own_lines(self, node_id: int) -> str:
+        return f"node.id={node_id}\ndirectory.id={uuids.to_text(self.directory_id)}\n"
 
     def read_clean_marker(self) -> None:
         """Remember whether the last stop was clean."""

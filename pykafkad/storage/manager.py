@@ -84,6 +84,7 @@ def untold(directory: LogDirectory) -> None:
 
 class LogManager:
     log_class = Log
+    directory_class = LogDirectory
 
     def __init__(
         self,
@@ -96,7 +97,9 @@ class LogManager:
         call_soon: Callable[[Callable[[], None]], Any] = ignore,
         on_directory_failed: Callable[[LogDirectory], None] = untold,
         on_all_failed: Callable[[], None] = nothing,
+        cluster_id: str | None = None,
     ) -> None:
+        """`cluster_id`: of the cluster that the directories must belong to; else the config may name one."""
         self.config = config
         self.clock = clock
         self.submit: Submit = submit or submit_inline
@@ -139,11 +142,11 @@ class LogManager:
         self._unmarking = Unmarking(in_threads=self.has_threads)
         self._retention: Retention | None = None
         self._scrubber: Scrubber | None = None
-        self._open_directories()
+        self._open_directories(cluster_id or config["pykafkad.cluster.id"])
 
     # -- start -----------------------------------------------------------------------------------------------
 
-    def _open_directories(self) -> None:
+    def _open_directories(self, cluster_id: str | None) -> None:
         """Lock and identify every directory; one that cannot be used is offline, and one at least must be
         left."""
         paths = self.config["log.dirs"] or self.config["log.dir"]
@@ -154,13 +157,11 @@ class LogManager:
             if real in known:
                 raise StartupError(f"Duplicate log directory found: {path}")
             known.add(real)
-            self.directories.append(LogDirectory(os.path.abspath(path), self._failed))
+            self.directories.append(self.directory_class(os.path.abspath(path), self._failed))
         try:
             for directory in self.directories:
                 self.guard(directory, directory.lock)
-            self.cluster_id = settle_identity(
-                self.directories, self.node_id, self.guard, self.config["pykafkad.cluster.id"]
-            )
+            self.cluster_id = settle_identity(self.directories, self.node_id, self.guard, cluster_id)
             for directory in self.online:
                 self.guard(directory, directory.read_clean_marker)
         except BaseException:

@@ -44,7 +44,9 @@ def desk(tmp_path: Path) -> ClusterDesk:
 def role_of(desk: ClusterDesk, index: int = 0, topic: str = "orders") -> tuple[int, int, bool] | None:
     """Leader, epoch, and whether it leads."""
     replica = desk.replicas.get((topic, index))
-    return replica and (replica.leader_id, replica.leader_epoch, replica.leadership is not None)
+    if replica is None:
+        return None
+    return (replica.leader_id, replica.leader_epoch, replica.leadership is not None)
 
 
 # -- who is obeyed
@@ -196,7 +198,7 @@ def test_a_leader_in_a_new_epoch_goes_on_with_its_log_and_is_not_fetched_for(des
     assert desk.parts.replication.followed == {}
     leadership = desk.replicas.table["orders", 0].leadership
     assert leadership is not None
-    assert (leadership.epoch, leadership.partition_epoch, leadership.isr) == (1, 4, {0, 2})
+    assert (leadership.epoch, leadership.partition_epoch, leadership.isr) == (1, 4, frozenset({0, 2}))
     assert desk.replicas.table["orders", 0].log.epochs.latest == 1
 
 

@@ -92,11 +92,12 @@ class Replication(Protocol):
     def stop(self, replica: Replica) -> None:
         """Nothing more is fetched for it: it leads, is stopped or gone."""
 
-    def alter_isr(self, replica: Replica, isr: frozenset[int]) -> None:
-        """What `Replicas` calls: the leader of a partition wants another ISR."""
-
     def controller_changed(self) -> None:
         """What waits for an answer of the controller is asked of the new one."""
+
+    @property
+    def jobs(self) -> list[tuple[int, Callable[[], None]]]:
+        """(interval in ms, what to do): for the loop's timers."""
 
     def close(self) -> None: ...
 

@@ -1,0 +1,71 @@
+"""The controlled shutdown: before it stops, a broker asks the controller to move what it leads (KIP-143, KIP-380).
+
+A controller that cannot, or does not answer, is asked again controlled.shutdown.max.retries times; then the broker goes
+all the same, and its partitions have no leader until the controller notices.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafkad import errors
+from pykafkad.logs import logger
+from pykafkad.messages import ControlledShutdownRequest
+from pykafkad.net.peers import Purpose
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pykafkad.cluster.zookeeper.producer_ids import Asking
+    from pykafkad.net.peers import Connections
+
+VERSION = 3
+
+log = logger("server")
+
+
+class Departure:
+    def __init__(
+        self,
+        config: Any,
+        node_id: int,
+        cluster: Asking,
+        connections: Connections,
+        call_later: Callable[..., Any],
+        done: Callable[[], None],
+    ) -> None:
+        self._node_id, self._cluster, self._connections = node_id, cluster, connections
+        self._call_later, self._done = call_later, done
+        self._left: int = config["controlled.shutdown.max.retries"]
+        self._pause_ms: int = config["controlled.shutdown.retry.backoff.ms"]
+        self._purpose = Purpose(
+            str(node_id), under_way_max=1, request_timeout_ms=config["controller.socket.timeout.ms"]
+        )
+
+    def ask(self) -> None:
+        controller_id = self._cluster.controller_id
+        if controller_id < 0:
+            self._again("nobody is known to be the controller")
+            return
+        request = ControlledShutdownRequest(broker_id=self._node_id, broker_epoch=self._cluster.broker_epoch)
+        self._connections.to(controller_id, self._purpose).ask(request, VERSION, self._answered)
+
+    def _answered(self, answer: Any) -> None:
+        if isinstance(answer, OSError):
+            self._again(str(answer))
+        elif answer.error_code:
+            self._again(errors.NAMES.get(answer.error_code, str(answer.error_code)))
+        elif answer.remaining_partitions:
+            self._again(f"{len(answer.remaining_partitions)} partitions have nobody else to lead them")
+        else:
+            log.info("the controller has moved what this broker led")
+            self._done()
+
+    def _again(self, why: str) -> None:
+        if not self._left:
+            log.warn(f"what this broker leads could not be moved: {why}; stopping all the same")
+            self._done()
+            return
+        self._left -= 1
+        log.info(f"what this broker leads could not be moved: {why}; asking again in {self._pause_ms} ms")
+        self._call_later(self._pause_ms, self.ask)
