@@ -3,7 +3,7 @@ that tests send as a controller."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,8 +14,8 @@ from pykafkad.cluster.zookeeper.metadata import ClusterImage
 from pykafkad.cluster.zookeeper.roles import Roles
 from pykafkad.config import TopicConfig
 from pykafkad.coordinator.groups import GroupCoordinator
-from pykafkad.errors import KafkaError
 from pykafkad.handlers import cluster_apis
+from pykafkad.slices import Wait, Work
 from tests.unit.data_kit import Desk
 
 BROKER_EPOCH = 100
@@ -61,14 +61,16 @@ class FakeCluster:
             desk.slices.run,
         )
         self.loaded: list[Sequence[str]] = []
-        self.waiting: list[Callable[[KafkaError | None], Any]] | None = None  # None: answered at once
+        self.waiting: list[Wait] | None = None  # None: answered at once
 
-    def load_topics(self, names: Sequence[str], done: Callable[[KafkaError | None], Any]) -> None:
+    def load_topics(self, names: Sequence[str]) -> Work:
         self.loaded.append(names)
-        if self.waiting is None:
-            done(None)
-        else:
-            self.waiting.append(done)
+        if self.waiting is not None:
+            wait = Wait()
+            self.waiting.append(wait)
+            error = yield from wait.result()
+            if error is not None:
+                raise error
 
 
 class ClusterDesk(Desk):

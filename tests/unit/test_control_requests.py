@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from pykafkad import errors, messages
-from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
-from pykafkad.errors import KafkaError
+from pykafkad.cluster.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from pykafkad.coordinator.runtime.runtime import partition_for
 from pykafkad.handlers import api_versions, cluster_apis
 from tests.unit.cluster_kit import (
     TOPIC_ID,
@@ -229,7 +229,7 @@ def test_the_configs_of_a_topic_count_before_its_log_is_made(desk: ClusterDesk) 
     behind = desk.send(UpdateMetadata(live_brokers=[live_broker(0)], **told({"controller_id": 5})), 8)
     assert desk.parts.control.controller_id == 9  # it waits for its turn
     desk.cluster_image.configs[2, "orders"] = {"cleanup.policy": "compact"}
-    desk.parts.waiting.pop()(None)
+    desk.parts.waiting.pop().come()
     desk.advance(0)
     assert [each.log.settings.compacts for each in desk.replicas.table.values()] == [True, True]
     assert desk.answer_of(given, "LeaderAndIsrRequest", 7).error_code == errors.NONE
@@ -244,7 +244,7 @@ def test_without_its_topics_configs_no_log_is_made(desk: ClusterDesk) -> None:
     desk.parts.waiting = []
     asked = [LeaderAndIsr.LeaderAndIsrTopicState(topic_name="orders", partition_states=[state()])]
     given = desk.send(LeaderAndIsr(topic_states=asked, **told({})), 7)
-    desk.parts.waiting.pop()(KafkaError(errors.UNKNOWN_SERVER_ERROR))
+    desk.parts.waiting.pop().come(ConnectionError("ZooKeeper is gone"))
     desk.advance(0)
     answer = desk.answer_of(given, "LeaderAndIsrRequest", 7)
     assert answer.topics[0].partition_errors[0].error_code == errors.UNKNOWN_SERVER_ERROR
@@ -362,3 +362,25 @@ def test_a_cluster_serves_the_versions_of_3_9_and_no_features(desk: ClusterDesk)
     assert not rows.keys() & {55, 64, 71, 75, 80, 81}
     assert (answer.supported_features, answer.finalized_features) == ([], [])
     assert answer.finalized_features_epoch == 0
+
+
+@pytest.mark.parametrize(("version", "kind"), [(3, 0), (4, 0), (6, 1)])
+def test_the_coordinator_of_a_key_is_whoever_leads_its_partition(
+    desk: ClusterDesk, version: int, kind: int
+) -> None:
+    desk.connection.listener = SimpleNamespace(owner=SimpleNamespace(name="PLAINTEXT"))  # type: ignore[attr-defined]
+    desk.controller = SimpleNamespace(is_auto_creating=lambda name: False)
+    partitions = [known(index, leader=leader) for index, leader in enumerate((0, 2, -1, 7))]
+    for name, topic_id in ((CONSUMER_OFFSETS, TOPIC_ID), (TRANSACTION_STATE, OTHER_ID)):
+        desk.live(0, 1, 2, topic_states=[topic_known(*partitions, topic=name, topic_id=topic_id)])
+    keys = ["a", "b", "c", "d"]
+    assert [partition_for(key, 4) for key in keys] == [1, 2, 3, 0]
+    found = []
+    for key in keys:
+        named: Any = {"key": key} if version < 4 else {"coordinator_keys": [key]}
+        request = messages.FindCoordinatorRequest(key_type=kind, **named)
+        answer = desk.ask(request, version)
+        row = answer if version < 4 else answer.coordinators[0]
+        found.append((row.node_id, row.host, row.error_code))
+    nobody = (-1, "", errors.COORDINATOR_NOT_AVAILABLE)
+    assert found == [(2, "host2", errors.NONE), nobody, nobody, (0, "host0", errors.NONE)]

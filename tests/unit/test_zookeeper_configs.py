@@ -57,6 +57,7 @@ class One:
         publishers.add(CONFIGS, self.published.append)
         run = Slices(lambda call: server._queue.append(call), clock).run  # type: ignore[arg-type]
         line = Turns(run)
+        self.run = run
         self.asking = Asking(self.zookeeper)
         self.changes = ClusterConfigs(self.asking, self.image, publishers, line.run, run, clock.now_ms)
         self.zookeeper.start()
@@ -345,7 +346,8 @@ def test_configs_of_a_new_topic_are_read_when_asked_for(ours: One, server: Memor
     server.do(Create("/config/topics/new", write_config({"retention.ms": "9"})))
     server.settle()
     assert (2, "new") not in ours.image.configs
-    assert ours.told(ours.changes.load_topics, ["new", "none"]) is None
+    work = ours.changes.load_topics(["new", "none"])
+    assert ours.told(lambda told: ours.run(work, told)) is None
     assert ours.image.configs == {(2, "new"): {"retention.ms": "9"}}
 
 

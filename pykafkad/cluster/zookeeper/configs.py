@@ -69,10 +69,11 @@ class ClusterConfigs:
         self._is_loaded = True
         self._line.run(self._load(), lambda result: tell(done, settled(result)))
 
-    def load_topics(self, names: Sequence[str], done: Told) -> None:
-        """What these topics' configs are now: nobody announces those of a new topic."""
-        paths = [f"{entities.TOPICS}/{name}" for name in names]
-        self._line.run(self._refresh(paths), lambda result: tell(done, settled(result)))
+    def load_topics(self, names: Sequence[str]) -> Work:
+        """What these topics' configs are now: nobody announces those of a new topic. Done by who has the line already, so
+        it waits for no turn: what was read before, and is applied after, is behind a notification that is to come."""
+        found = yield from self._configs.read([f"{entities.TOPICS}/{name}" for name in names])
+        yield from self._apply(found)
 
     def _load(self) -> Work:
         yield from self._notifications.skip()

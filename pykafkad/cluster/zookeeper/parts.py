@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pykafkad.config_listeners import Endpoint
     from pykafkad.errors import KafkaError
     from pykafkad.replication.quotas import ReplicationQuota
+    from pykafkad.slices import Work
 
 
 class Address(NamedTuple):
@@ -35,6 +36,8 @@ class Registration(Protocol):
     def broker_epoch(self) -> int:
         """The czxid of the znode; -1: there is none."""
 
+    on_registered: Callable[[], None]  # told of every new epoch
+
     def register(self, endpoints: Sequence[Endpoint], rack: str | None, done: Told) -> None:
         """KafkaError where the id is another's."""
 
@@ -48,11 +51,17 @@ class Changes(Protocol):
     def load(self, done: Told) -> None:
         """At start: configs, quotas, users, ACLs and tokens go into the image; from then on, what others write."""
 
-    def load_topics(self, names: Sequence[str], done: Told) -> None:
-        """The configs of these topics go into the image: their logs are about to be made."""
+    def load_topics(self, names: Sequence[str]) -> Work:
+        """The configs of these topics go into the image: their logs are about to be made. Done by a request of the
+        controller, which has the line."""
 
     def commit(self, records: Sequence[Record], done: Told) -> None: ...
     def in_turn(self, plan: Plan, done: Told) -> None: ...
+
+
+class Topics(Protocol):
+    """Topics are created, changed and deleted by whoever is the controller; internal ones by whoever misses them."""
+
     def create_topics(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None: ...
     def create_partitions(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None: ...
     def delete_topics(self, topic_ids: Sequence[bytes], done: Deleted) -> None: ...
@@ -109,6 +118,7 @@ class Cluster(Protocol):
     control: Control
     registration: Registration
     changes: Changes
+    topics: Topics
     controlling: Controlling
     replication: Replication
     peers: Any

@@ -13,13 +13,12 @@ from pykafkad import errors
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from pykafkad.logs import logger
 from pykafkad.pure.control_requests import states_of, stops_of, why_not_stopped, why_not_taken
-from pykafkad.slices import GO_ON, Wait
+from pykafkad.slices import GO_ON
 from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pykafkad.cluster.controller import Told
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.replicas import Replicas
     from pykafkad.cluster.zookeeper.metadata import ClusterImage
@@ -45,7 +44,7 @@ class Roles:
         replication: Replication,
         coordinators: tuple[CoordinatorRuntime[Any], CoordinatorRuntime[Any]],
         config_of: Callable[[str], TopicConfig],
-        load_topics: Callable[[Sequence[str], Told], None],
+        load_topics: Callable[[Sequence[str]], Work],
     ) -> None:
         """`coordinators`: of groups and of transactions. `load_topics` reads topics' configs before their logs are
         made."""
@@ -92,11 +91,10 @@ class Roles:
         )
         if not names:
             return errors.NONE
-        read = Wait()
-        self._load_topics(list(names), read.come)
-        error = yield from read.result()
-        if error is not None:
-            log.error(f"the configs of {', '.join(names)} could not be read: {error}")
+        try:
+            yield from self._load_topics(list(names))
+        except Exception as error:
+            log.exception(f"the configs of {', '.join(names)} could not be read", error)
             return errors.UNKNOWN_SERVER_ERROR
         return errors.NONE
 
