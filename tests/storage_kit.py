@@ -95,7 +95,7 @@ def broker_config(*paths: Path, **overrides: Any) -> Config:
     return Config(config | {name.replace("_", "."): value for name, value in overrides.items()})
 
 
-def untold(replica: Replica) -> None:
+def untold(replica: Any) -> None:
     """Nobody waits for replicas to advance."""
 
 
@@ -104,7 +104,7 @@ def log_manager(
     clock: ManualClock,
     submit: Any = None,
     *,
-    advanced: Callable[[Replica], None] = untold,
+    advanced: Callable[[Any], None] = untold,
     kind: type[LogManager] = LogManager,
     **wiring: Any,
 ) -> LogManager:

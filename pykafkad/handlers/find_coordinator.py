@@ -96,6 +96,10 @@ def needed(broker: Broker, key_type: int, keys: list[str]) -> Callable[[], int] 
 
 
 def found(broker: Broker, request: FindCoordinatorRequest, context: Context) -> Any:
+    if broker.cluster is not None:
+        from pykafkad.handlers.cluster_coordinators import found_in_cluster
+
+        return found_in_cluster(broker, request, context)
     leaderless = partitions_without_leader(broker, TOPICS[request.key_type])
 
     def is_led(key: str) -> bool:
