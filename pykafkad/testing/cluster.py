@@ -15,7 +15,7 @@ import atexit
 import os
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 from pykafkad.local_cluster import cluster as local
 from pykafkad.local_cluster.guard import Guard
@@ -74,7 +74,7 @@ class Cluster(Operations):
             f"<Cluster {self.bootstrap_servers}, running: {[broker.id for broker in self._local.running()]}>"
         )
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
