@@ -94,11 +94,14 @@ class MixedCluster(Cluster):
     """A cluster whose brokers may be of both kinds, and change places."""
 
     def __init__(
-        self, kinds: Iterable[str] = (), topics: Mapping[str, int] | None = None, **config: str
+        self,
+        kinds: Iterable[str] = (),
+        topics: Mapping[str, int] | None = None,
+        config: Mapping[str, str] | None = None,
     ) -> None:
         need_zookeeper()
         self.kinds = Kinds(kinds or [chosen()] * 3)
-        given = {**CONFIG, **{key.replace("_", "."): value for key, value in config.items()}}
+        given = {**CONFIG, **(config or {})}
         super().__init__(len(self.kinds.of), topics or {}, given, launch=self.kinds.launch)
 
     def replace(self, id: int, kind: str) -> None:
@@ -134,6 +137,9 @@ class MixedCluster(Cluster):
             )
 
         self.until("all in sync", is_so)
+
+    def until_another_controls(self, last: int) -> dict[str, Any]:
+        return self.until("another controller", lambda status: status["controller"] not in (None, -1, last))
 
     def until_led(self) -> None:
         """All partitions have leaders that run."""

@@ -49,9 +49,7 @@ def test_another_controller_is_elected_when_the_controller_goes(cluster: MixedCl
     with Writer(cluster.bootstrap_servers, TOPIC, PARTITIONS) as writer:
         writer.goes_on()
         getattr(cluster, how)(controller)
-        second = cluster.until(
-            "another controller", lambda status: status["controller"] not in (None, -1, controller)
-        )
+        second = cluster.until_another_controls(controller)
         cluster.until_led()
         writer.goes_on()
         cluster.create_topic("afterwards", 3, replication_factor=2)

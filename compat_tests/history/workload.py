@@ -141,21 +141,23 @@ def make_history(
     finally:
         crowd.end()
     abort_what_is_open(victim.bootstrap_servers, TRANSACTIONAL_IDS if transactions else [])
-    problems = _read_all(victim.bootstrap_servers, directory)
+    problems = read_everything(victim.bootstrap_servers, directory)
     events = read(directory)
-    done = nemesis.done + Counter(_what(event) for event in events)
+    done = nemesis.done + Counter(what(event) for event in events)
     done["client gave up"] = crowd.gave_up
     return Report(seed, events, check(events), problems, done)
 
 
-def _what(event: Event) -> str:
+def what(event: Event) -> str:
     """As it is counted."""
     return f"{event.op} {event.type}" if event.op in ("send", "commit", "abort") else event.op
 
 
-def create_topics(bootstrap: str, topics: dict[str, int]) -> None:
+def create_topics(bootstrap: str, topics: dict[str, int], replicas: int = 1) -> None:
     admin = AdminClient(basis(bootstrap))
-    wanted = [NewTopic(topic, num_partitions=count, replication_factor=1) for topic, count in topics.items()]
+    wanted = [
+        NewTopic(topic, num_partitions=count, replication_factor=replicas) for topic, count in topics.items()
+    ]
     for future in admin.create_topics(wanted).values():
         future.result(CREATE_S)
 
@@ -168,7 +170,7 @@ def abort_what_is_open(bootstrap: str, names: list[str]) -> None:
         patiently(Producer(config).init_transactions)
 
 
-def _read_all(bootstrap: str, directory: Path) -> list[str]:
+def read_everything(bootstrap: str, directory: Path) -> list[str]:
     problems = []
     for isolation in (UNCOMMITTED, COMMITTED):
         process = f"last-{isolation}"

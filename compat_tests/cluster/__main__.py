@@ -1,0 +1,68 @@
+"""python -m compat_tests.cluster torment --faults all --seconds 600   a cluster under one of the sets of faults
+python -m compat_tests.cluster torment --every                      all sets, one after the other
+
+BROKER=kafka for real brokers, --kinds ours,kafka,ours for both. Exit code 1: something was lost, or seen that cannot be.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from compat_tests.cluster.brokers import MixedCluster, chosen
+from compat_tests.cluster.torment import CONFIG, FAULTS, torment
+
+
+class Options(argparse.Namespace):
+    seed: int
+    seconds: float
+    wait: float
+    faults: str
+    every: bool
+    kinds: str
+
+
+def parse() -> Options:
+    parser = argparse.ArgumentParser(
+        prog="python -m compat_tests.cluster",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    run = parser.add_subparsers(required=True).add_parser("torment")
+    run.add_argument(
+        "--seed", type=int, default=int(os.environ.get("SEED", random.SystemRandom().randrange(1 << 31)))
+    )
+    run.add_argument("--seconds", type=float, default=600, help="for each set of faults")
+    run.add_argument("--wait", type=float, default=5.0, help="seconds between two faults, at most")
+    run.add_argument("--faults", choices=FAULTS, default="all")
+    run.add_argument("--every", action="store_true")
+    run.add_argument("--kinds", default="", help="ours,kafka,ours for example")
+    return parser.parse_args(namespace=Options())
+
+
+def main() -> int:
+    options = parse()
+    kinds = options.kinds.split(",") if options.kinds else [chosen()] * 3
+    codes = [run_one(options, faults, kinds) for faults in (FAULTS if options.every else [options.faults])]
+    return max(codes)
+
+
+def run_one(options: Options, faults: str, kinds: list[str]) -> int:
+    directory = Path(tempfile.mkdtemp(prefix="torment-"))
+    print(f"SEED={options.seed}, faults {faults}, {','.join(kinds)}, in {directory}", flush=True)
+    with MixedCluster(kinds, config=CONFIG) as cluster:
+        report = torment(cluster, directory, options.seed, options.seconds, faults, options.wait)
+    print(report.text(), flush=True)
+    if report.faults or report.problems:
+        return 1
+    shutil.rmtree(directory)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
