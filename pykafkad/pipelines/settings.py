@@ -65,12 +65,8 @@ def checked(name: str, value: str, at: Position = NOWHERE) -> tuple[str, str | N
     if setting is None:
         raise StatementError(f"{name} is no property.{did_you_mean(known, {*SETTINGS, *WITHOUT_EFFECT})}", at)
     if not _is_allowed(setting, value):
-        allowed = (
-            f": one of {', '.join(setting.values)} is"
-            if isinstance(setting.values, tuple)
-            else " here: a number is"
-        )
-        raise StatementError(f"'{value}' is not allowed for {known}{allowed}", at)
+        allowed = f"one of {', '.join(setting.values)}" if isinstance(setting.values, tuple) else "a number"
+        raise StatementError(f"'{value}' is not allowed for {known}: {allowed} is", at)
     return known, None
 
 
