@@ -1,10 +1,10 @@
 """What expressions mean: typed, with ksqlDB's semantics, and compiled to Python closures.
 
     compiling.py   compile_expression(expression, schema, functions, properties) -> Compiled: .type (None is that of
-                   NULL), and it is called with a row. It pickles: as its tree and schema, to be compiled where it is loaded.
+                   NULL), and it is called with a row. It pickles as its tree and schema, and is compiled anew.
     schema.py      rows, their columns, and what values of SQL's types are
     numbers.py     Java's arithmetic;  casts.py: CAST, and what is cast unasked;  texts.py: values as text
 
-An expression that fails for a row (1/0, an array's bounds) is null there, and `on_problem` is told why. What can never be
-evaluated is a StatementError when it is compiled.
+An expression that fails for a row (1/0, an array's bounds) is null there, and `on_problem` is told why. What can
+never be evaluated is a StatementError when it is compiled.
 """

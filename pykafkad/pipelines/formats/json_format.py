@@ -1,7 +1,8 @@
 """JSON: an object with a field a column, or the bare value of the only column where it is not wrapped.
 
-Fields are found whatever their case. What a type reads is what ksqlDB's does: numbers also from text, text from anything.
-Decimals are written as numbers with their scale, bytes in base64, dates and times as numbers, NaN and the infinities as text.
+Fields are found whatever their case. What a type reads is what ksqlDB's does: numbers also from text, text from
+anything. Decimals are written as numbers with their scale, bytes in base64, dates and times as numbers, NaN and the
+infinities as text.
 """
 
 from __future__ import annotations
@@ -184,6 +185,10 @@ def _double_text(value: float) -> str:
     return repr(value) if math.isfinite(value) else f'"{java_double(value)}"'
 
 
+def _key(value: Any) -> str:
+    return "null" if value is None else str(value)
+
+
 def writer(of: SqlType) -> Callable[[Any], str]:
     """What writes values of the type as JSON text."""
     write = _writer(of)
@@ -200,7 +205,7 @@ def _writer(of: SqlType) -> Callable[[Any], str]:
         case Map(_, mapped):
             entry = writer(mapped)
             return lambda value: (
-                "{" + ",".join(f"{_quote(str(k))}:{entry(v)}" for k, v in value.items()) + "}"
+                "{" + ",".join(f"{_quote(_key(k))}:{entry(v)}" for k, v in value.items()) + "}"
             )
         case Struct(fields):
             return _object_writer([(field.name, writer(field.type)) for field in fields])
