@@ -43,7 +43,8 @@ def _delimiter(value: Any) -> str:
         )
     if len(text) > 1 and text.upper() not in ("TAB", "SPACE"):
         raise ValueError(
-            f"Invalid delimiter value: '{text}'. Delimiter must be a single character or TAB,SPACE\nExample valid value: ';'"
+            f"Invalid delimiter value: '{text}'. Delimiter must be a single character or TAB,SPACE\n"
+            "Example valid value: ';'"
         )
     return text
 

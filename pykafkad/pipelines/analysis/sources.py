@@ -181,6 +181,12 @@ def declared_source(statement: CreateSource, configs: Mapping[str, Any]) -> Data
             "via the 'ksql.persistence.default.format.value' config.",
             statement.at,
         )
+    key, value = (
+        FormatInfo(key_format, properties.get("KEY_DELIMITER")),
+        FormatInfo(value_format, properties.get("VALUE_DELIMITER")),
+    )
+    for info in (key, value):
+        make_format(info.name, (), None, info.delimiter)
     _check_columns(statement)
     keys = tuple(column for column in statement.columns if column.role in KEY_ROLES)
     return DataSource(
@@ -188,8 +194,8 @@ def declared_source(statement: CreateSource, configs: Mapping[str, Any]) -> Data
         statement.kind,
         topic,
         keys + tuple(column for column in statement.columns if column.role not in KEY_ROLES),
-        FormatInfo(key_format, properties.get("KEY_DELIMITER")),
-        FormatInfo(value_format, properties.get("VALUE_DELIMITER")),
+        key,
+        value,
         properties.get("WRAP_SINGLE_VALUE"),
         timestamp_column(properties),
         _windowing(properties, bool(keys)),
@@ -216,7 +222,8 @@ def _windowing(properties: Properties, keyed: bool) -> Windowing | None:
         raise StatementError("'WINDOW_SIZE' should not be set for SESSION windows.")
     if of != "SESSION" and size is None:
         raise StatementError(
-            f"{of} windows require 'WINDOW_SIZE' to be provided in the WITH clause. For example: 'WINDOW_SIZE'='10 SECONDS'"
+            f"{of} windows require 'WINDOW_SIZE' to be provided in the WITH clause. For example: "
+            "'WINDOW_SIZE'='10 SECONDS'"
         )
     return Windowing(of, size)
 

@@ -61,10 +61,9 @@ class ReadTopic:
     places: tuple[int | str, ...]
     window: WindowedKey | None = None
     timestamp: Evaluate | None = None
-    """The time of a row by its columns, where that is not the record's."""
+    """The time of a row by its declared columns, where that is not the record's."""
 
-    def row(self, record: Record) -> Row | None:
-        """The row of a record; None where it says nothing (a time that cannot be told)."""
+    def row(self, record: Record) -> Row:
         data, window = record.key, None
         if self.window is not None and data is not None:
             data, window = self.window.split(data)
@@ -80,7 +79,7 @@ class ReadTopic:
         if self.timestamp is not None:
             time = self.timestamp(declared)
             if time is None or time < 0:
-                return None
+                raise BadRecord("there is no time in the timestamp column")
         system = (time, record.partition, record.offset, *(window or ((None, None) if self.window else ())))
         return Row(identity, declared + system, time, None, window, record.headers)
 
@@ -106,12 +105,13 @@ class WriteTopic:
             key = self.window.join(key, row.window)
         time = row.time
         if self.timestamp is not None and row.columns is not None:
-            extracted = self.timestamp(row.columns)
-            time = time if extracted is None else extracted
+            time = self.timestamp(row.columns)
+            if time is None or time < 0:
+                raise BadRecord(f"a row for {self.topic} has no time in its timestamp column")
         return Record(self.topic, key, self.value.serialise(row.columns), time, row.headers)
 
     def key_bytes(self, key: Columns | None) -> bytes | None:
-        if key is None or len(key) == 1 and key[0] is None:
+        if key is None or (len(key) == 1 and key[0] is None):
             return None
         return self.key.serialise(key)
 

@@ -64,7 +64,7 @@ class JoinTables:
         key = state_key(row)
         hold(row, (port, key), state)
         other: Held = state.get((1 - port, key), NOTHING)
-        if other.columns is None and (not self.alone(port) or row.columns is None and row.old is None):
+        if other.columns is None and (not self.alone(port) or (row.columns is None and row.old is None)):
             return ()
         return (
             row._replace(
@@ -114,7 +114,7 @@ class JoinForeignKey:
         if row.columns is None:
             says = row.old is not None and (self.left_outer or before is not None)
         else:
-            says = new is not None or before is not None and before != after
+            says = new is not None or (before is not None and before != after)
         if says:
             yield row._replace(columns=new, old=old, time=max(row.time, right.time))
 
@@ -141,7 +141,7 @@ class JoinForeignKey:
         return right.columns
 
     def pair(self, left: Columns | None, right: Columns | None) -> Columns | None:
-        if left is None or right is None and not self.left_outer:
+        if left is None or (right is None and not self.left_outer):
             return None
         return left + (right or (None,) * self.right_width)
 

@@ -1,8 +1,8 @@
 """A plan: operators that hang together as a tree, from the topics that a query reads to what it emits.
 
-Each operator has one consumer, so a row is pushed depth first: all that follows from it is emitted before the next row is
-taken, which is the order of Kafka Streams' tasks. A plan is picklable; its state is a mapping for each operator, which the
-host keeps.
+Each operator has one consumer, so a row is pushed depth first: all that follows from it is emitted before the next row
+is taken, which is the order of Kafka Streams' tasks. A plan is picklable; its state is a mapping for each operator, which
+the host keeps.
 """
 
 from __future__ import annotations
@@ -53,8 +53,7 @@ class Plan:
                 except BadRecord as error:
                     problem(record, error)
                     continue
-                if row is not None:
-                    yield from self.push(entry.consumer, entry.port, row, states)
+                yield from self.push(entry.consumer, entry.port, row, states)
 
     def push(self, at: int | None, port: int, row: Row, states: States) -> Iterator[Row]:
         if at is None:
@@ -68,7 +67,12 @@ class Plan:
         """What follows from a record, as records of the sink's topic."""
         assert self.sink is not None, "only a plan with a sink writes"
         for row in self.rows(record, states, problem):
-            yield self.sink.record(row)
+            try:
+                written = self.sink.record(row)
+            except BadRecord as error:
+                problem(record, error)
+            else:
+                yield written
 
 
 @dataclass(slots=True)

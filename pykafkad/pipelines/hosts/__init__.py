@@ -1,0 +1,1 @@
+"""What runs plans: local.py is a plain loop."""
