@@ -13,6 +13,7 @@ from pykafkad.pipelines.expressions.schema import Row, Value
 from pykafkad.pipelines.types import (
     BOOLEAN,
     DATE,
+    DOUBLE,
     STRING,
     TIME,
     TIMESTAMP,
@@ -61,11 +62,11 @@ def comparison(sign: str, left: SqlType | None, right: SqlType | None) -> Make |
 
 
 def _common(left: SqlType | None, right: SqlType | None) -> SqlType | None:
-    """The type that both are compared in. Numbers are compared as they are: Python does so exactly."""
+    """The type that both are compared in. Whole numbers and decimals are compared as they are: Python does so exactly."""
     if left == right or left is None or right is None:
         return left or right
     if is_numeric(left) and is_numeric(right):
-        return left
+        return DOUBLE if DOUBLE in (left, right) else left
     if left == STRING and right in _MOMENTS:
         return right
     if right == STRING and left in _MOMENTS:
@@ -81,7 +82,7 @@ def _common(left: SqlType | None, right: SqlType | None) -> SqlType | None:
 
 
 def _as(call: Evaluate, of: SqlType | None, common: SqlType | None) -> Evaluate:
-    if of is None or common is None or of == common or is_numeric(of):
+    if of is None or common is None or of == common or (is_numeric(of) and common != DOUBLE):
         return call
     convert = cast(of, common)
     assert convert is not None

@@ -8,6 +8,7 @@ Compiled for the whole.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -482,6 +483,12 @@ def _decimal(compiler: Compiler, node: ast.DecimalLiteral) -> Typed:
     return _constant(constructors.literal_type(node), node.value)
 
 
+def _double(compiler: Compiler, node: ast.DoubleLiteral) -> Typed:
+    if math.isinf(node.value):
+        raise StatementError(f"Number overflows DOUBLE: {text(node)}", node.at)
+    return _constant(DOUBLE, node.value)
+
+
 def _unsupported(compiler: Compiler, node: Expression) -> Typed:
     raise StatementError(f"{text(node)} cannot stand here", node.at)
 
@@ -491,7 +498,7 @@ COMPILERS: dict[type[Expression], Callable[[Compiler, Any], Typed]] = {
     ast.BooleanLiteral: lambda compiler, node: _constant(BOOLEAN, node.value),
     ast.IntegerLiteral: _integer,
     ast.DecimalLiteral: _decimal,
-    ast.DoubleLiteral: lambda compiler, node: _constant(DOUBLE, node.value),
+    ast.DoubleLiteral: _double,
     ast.StringLiteral: lambda compiler, node: _constant(STRING, node.value),
     ast.IntervalUnit: lambda compiler, node: _constant(UNIT, node.unit),
     ast.ColumnReference: Compiler.column,

@@ -91,7 +91,8 @@ def java_double(value: float) -> str:
         return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return format(Decimal(repr(value)), "f") if "e" in repr(value) else repr(value)
-    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    shortest = repr(value) if "." in repr(value) else f"{value:.1e}"  # Java gives two digits at least
+    sign, digits, exponent = Decimal(shortest).normalize().as_tuple()
     assert isinstance(exponent, int)
     text = "".join(map(str, digits))
     return f"{'-' if sign else ''}{text[0]}.{text[1:] or '0'}E{exponent + len(digits) - 1}"

@@ -134,14 +134,14 @@ class DelimitedFormat:
         if row is None or not self.columns:
             return None
         fields = [
-            "" if value is None else write(value) for write, value in zip(self._writers, row, strict=True)
+            "" if value is None else self._quoted(write(value), place == 0)
+            for place, (write, value) in enumerate(zip(self._writers, row, strict=True))
         ]
-        quoted = [self._quoted(field, place == 0) for place, field in enumerate(fields)]
-        return self._delimiter.join(quoted).encode()
+        return self._delimiter.join(fields).encode()
 
     def _quoted(self, field: str, first: bool) -> str:
         if not field:
-            return '""' if first and len(self.columns) > 1 else ""
+            return '""' if first else ""
         needs = (
             (first and not ("0" <= field[0] <= "9" or "A" <= field[0] <= "Z" or "a" <= field[0] <= "z"))
             or field[0] <= "#"

@@ -120,6 +120,9 @@ class Functions:
             )
         return found
 
+    def __reduce__(self) -> str:
+        return "FUNCTIONS"  # there is one table in a process
+
     def _load(self) -> None:
         if self._loaded:
             return
