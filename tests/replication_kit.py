@@ -7,14 +7,12 @@ broker is given its loop and its connections.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, cast
 
 from pykafkad.messages import AlterPartitionResponse, UpdateMetadataRequest
 from pykafkad.replication.replication import Replication
 from pykafkad.replication.requests import versions_for
 from tests.unit.cluster_kit import (
-    BROKER_EPOCH,
     TOPIC_ID,
     ClusterDesk,
     known,

@@ -1,4 +1,4 @@
-"""Two brokers of ours in one process, over loopback: one follows the other, as a controller that the test plays tells them."""
+"""Two brokers of ours in one process, over loopback: one follows the other, as a controller played by the test says."""
 
 from __future__ import annotations
 
