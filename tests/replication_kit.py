@@ -34,7 +34,6 @@ class ReplicatingDesk(ClusterDesk):
         self.replication = Replication(cast(Any, self), loop, connections, self.parts, versions_for(protocol))
         self.parts.replication = cast(Any, self.replication)
         self.parts.control.roles._replication = self.replication
-        self.parts.controller_id = -1
 
     def hear(self, brokers: Sequence[Any], states: Sequence[Any] = (), topic_id: bytes = TOPIC_ID) -> None:
         """UpdateMetadata."""

@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -39,8 +39,9 @@ class Node:
         self.sock = socket.create_server(("127.0.0.1", 0))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener = self.loop.reactor.listen(self.sock, lambda connection: True)
-        listener.owner = self.desk.connection.listener = SimpleNamespace(name="PLAINTEXT")
-        self.desk.connection.listener.owner = listener.owner
+        owner = SimpleNamespace(name="PLAINTEXT", owner=None)
+        listener.owner = owner.owner = owner
+        cast(Any, self.desk.connection).listener = owner
         self.peers = Peers(self.loop.reactor, look_up, town.endpoint_of)
         self.desk.replicate(self.loop.reactor, self.peers, town.protocol)
 

@@ -43,6 +43,7 @@ class FakeReplication:
 class FakeCluster:
     def __init__(self, desk: ClusterDesk) -> None:
         self.broker_epoch = BROKER_EPOCH
+        self.controller_id = -1
         self.replication = FakeReplication()
         self.publishers = Publishers()
         self.control = Control(
