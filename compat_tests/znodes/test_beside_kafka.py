@@ -39,7 +39,8 @@ from pykafkad.net.client import Cluster
 from pykafkad.quiet import always
 from pykafkad.slices import Slices
 from pykafkad.zookeeper.client import Exists, GetData, State
-from pykafkad.zookeeper.kazoo_client import KazooZooKeeper, Settings
+from pykafkad.zookeeper.kazoo_client import KazooZooKeeper
+from pykafkad.zookeeper.settings import Settings
 from pykafkad.zookeeper.znodes import read_assignment, topic
 
 PATIENCE_S = 60

@@ -11,7 +11,7 @@ from __future__ import annotations
 import logging
 import time
 from _thread import allocate_lock, start_new_thread
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionClosedError, KazooException, SessionExpiredError
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
     from pykafkad.zookeeper.client import Done, OnState, OnWatch
     from pykafkad.zookeeper.pipeline import Answer
+    from pykafkad.zookeeper.settings import Settings
 
 CLOSE_WAIT_S = 5  # for the end of the session; without it ZooKeeper ends it when it has timed out
 RETRY_DELAY_S = 0.1  # between two rounds through the servers, doubled up to
@@ -56,33 +57,6 @@ SENSITIVE = (
 )  # for nobody but their creator to read
 
 log = logger("zookeeper")
-
-
-class Tls(NamedTuple):
-    """PEM files; None: none of ours, or the system's authorities."""
-
-    certificate: str | None = None
-    key: str | None = None
-    key_password: str | None = None
-    authorities: str | None = None
-    check_host: bool = True
-
-
-class Login(NamedTuple):
-    """`mechanism`: "digest" (ZooKeeper's own scheme) or "sasl" (DIGEST-MD5, as Kafka logs in by JAAS)."""
-
-    mechanism: str
-    user: str
-    password: str
-
-
-class Settings(NamedTuple):
-    connect: str  # zookeeper.connect: HOST:PORT,..., and /CHROOT perhaps
-    session_timeout_ms: int = 18000
-    max_in_flight: int = 10
-    secure: bool = False  # zookeeper.set.acl: only we may change what we create
-    login: Login | None = None
-    tls: Tls | None = None
 
 
 class KazooZooKeeper:
