@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafkad.zookeeper import client as zk
 from pykafkad.zookeeper.client import (
@@ -38,6 +38,15 @@ if TYPE_CHECKING:
 Soon = Callable[[Callable[[], None]], None]
 MOST_STEPS = 1_000_000  # of `settle`: more is a loop that never ends
 WRITES = (Create, SetData, Delete, Check)
+
+
+CREATED, DELETED, CHANGED, CHILD = 1, 2, 3, 4  # what a watch fires for
+
+
+class Session(Protocol):
+    """Whom the ensemble tells of watches that fire."""
+
+    def receive_watch(self, path: str, kind: int) -> None: ...
 
 
 class Znode:
@@ -76,7 +85,7 @@ class MemoryZooKeeper:
         self.nodes: dict[str, Znode] = {"/": Znode(b"", 0, 0, 0)}
         self.zxid = 0
         self.transactions: list[Transaction] = []
-        self.sessions: dict[int, MemoryClient] = {}
+        self.sessions: dict[int, Session] = {}
         self._queue: deque[Callable[[], None]] = deque()
         self._soon = soon or self._queue.append
         self._clock = clock
@@ -120,9 +129,9 @@ class MemoryZooKeeper:
 
     # -- sessions
 
-    def new_session(self, client: MemoryClient) -> int:
+    def new_session(self, session: Session) -> int:
         self._next_session += 1
-        self.sessions[self._next_session] = client
+        self.sessions[self._next_session] = session
         return self._next_session
 
     def end_session(self, session_id: int) -> None:
@@ -275,18 +284,18 @@ class MemoryZooKeeper:
     def _tell_watches(self, op: Write) -> None:
         if isinstance(op, Check):
             return
-        fired = [self._data_watches.pop(op.path, set())]
-        if isinstance(op, Delete):
-            fired.append(self._child_watches.pop(op.path, set()))
-        for session_id in sorted(set().union(*fired)):
-            self._tell(session_id, op.path)
-        if not isinstance(op, SetData):
-            for session_id in sorted(self._child_watches.pop(parent_of(op.path), set())):
-                self._tell(session_id, parent_of(op.path))
+        kind = {Create: CREATED, SetData: CHANGED, Delete: DELETED}[type(op)]
+        told = self._data_watches.pop(op.path, set())
+        if kind == DELETED:
+            told |= self._child_watches.pop(op.path, set())
+        self._tell(told, op.path, kind)
+        if kind != CHANGED:
+            parent = parent_of(op.path)
+            self._tell(self._child_watches.pop(parent, set()), parent, CHILD)
 
-    def _tell(self, session_id: int, path: str) -> None:
-        if session_id in self.sessions:
-            self.sessions[session_id].receive_watch(path)
+    def _tell(self, sessions: set[int], path: str, kind: int) -> None:
+        for session_id in sorted(sessions & self.sessions.keys()):
+            self.sessions[session_id].receive_watch(path, kind)
 
 
 class FailedAt(Refused):
@@ -353,7 +362,7 @@ class MemoryClient:
         self.is_connected = True
         self._tell_state(State.CONNECTED)
         for path in sorted(set(watched)):
-            self.receive_watch(path)
+            self._receive(path)
         self._pipeline.opened()
 
     def expire(self) -> None:
@@ -399,7 +408,7 @@ class MemoryClient:
             result = self._server.carry_out(self.session_id, op)
             self._receive(lambda: answer(result))
 
-    def receive_watch(self, path: str) -> None:
+    def receive_watch(self, path: str, kind: int) -> None:
         if self.is_connected:
             self._receive(path)
         else:
