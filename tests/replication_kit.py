@@ -1,7 +1,6 @@
 """Brokers of a cluster that replicate: real handlers, storage and replication, obeying a controller that the test plays.
 
-`Town` is that controller with its brokers. How their requests travel, and whose clock it is, is the test's matter: a
-broker is given its loop and its connections.
+How their requests travel, and whose clock it is, is the test's matter: a broker is given its loop and its connections.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
+from pykafkad import errors
 from pykafkad.messages import AlterPartitionResponse, UpdateMetadataRequest
 from pykafkad.replication.replication import Replication
 from pykafkad.replication.requests import versions_for
@@ -22,7 +22,7 @@ from tests.unit.cluster_kit import (
 )
 
 TOPIC = "orders"
-OFFSETS = "__consumer_offsets"
+CONTROLLER = 9
 
 
 class ReplicatingDesk(ClusterDesk):
@@ -31,9 +31,10 @@ class ReplicatingDesk(ClusterDesk):
     replication: Replication
 
     def replicate(self, loop: Any, connections: Any, protocol: str = "3.9") -> None:
-        self.replication = Replication(cast(Any, self), loop, connections, self.parts, versions_for(protocol))
-        self.parts.replication = cast(Any, self.replication)
-        self.parts.control.roles._replication = self.replication
+        parts = cast(Any, self.parts)
+        parts.controller_id = CONTROLLER
+        self.replication = Replication(cast(Any, self), loop, connections, parts, versions_for(protocol))
+        parts.replication = parts.control.roles._replication = self.replication
 
     def hear(self, brokers: Sequence[Any], states: Sequence[Any] = (), topic_id: bytes = TOPIC_ID) -> None:
         """UpdateMetadata."""
@@ -98,8 +99,6 @@ class State:
         )
 
     def _why_not(self, asked: Any, isr: list[int], live: Sequence[int]) -> int:
-        from pykafkad import errors
-
         if asked.leader_epoch < self.epoch:
             return errors.FENCED_LEADER_EPOCH
         if asked.partition_epoch > self.partition_epoch or asked.leader_epoch > self.epoch:

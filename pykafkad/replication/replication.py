@@ -87,7 +87,7 @@ class Replication:
         self._connections: dict[Place, LeaderConnection] = {}
         self._places: dict[Replica, Place] = {}
         self._fetchers: int = config["num.replica.fetchers"]
-        broker.replicas.alter_isr = self._isr.alter
+        self.alter_isr = broker.replicas.alter_isr = self._isr.alter
 
     # -- following
 

@@ -1,4 +1,4 @@
-"""Two brokers of ours in one process, over loopback: one follows the other, as a controller played by the test says."""
+"""Two brokers of ours in one process, over loopback: one follows the other, as the test, their controller, tells them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
@@ -39,9 +39,8 @@ class Node:
         self.sock = socket.create_server(("127.0.0.1", 0))
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         listener = self.loop.reactor.listen(self.sock, lambda connection: True)
-        owner = SimpleNamespace(name="PLAINTEXT", owner=None)
-        listener.owner = owner.owner = owner
-        cast(Any, self.desk.connection).listener = owner
+        listener.owner = SimpleNamespace(name="PLAINTEXT")
+        self.desk.connection.listener = SimpleNamespace(owner=listener.owner)  # type: ignore[attr-defined]
         self.peers = Peers(self.loop.reactor, look_up, town.endpoint_of)
         self.desk.replicate(self.loop.reactor, self.peers, town.protocol)
 
