@@ -90,10 +90,11 @@ class State:
         isr = [each.broker_id for each in asked.new_isr_with_epochs] or list(asked.new_isr)
         answer = Data(partition_index=0, error_code=self._why_not(asked, isr, live))
         if not answer.error_code:
-            self.leader, self.isr = request.broker_id, isr
-            self.partition_epoch += 1
+            if (self.leader, set(self.isr)) != (request.broker_id, set(isr)):
+                self.leader, self.isr = request.broker_id, isr
+                self.partition_epoch += 1
             answer.leader_id, answer.leader_epoch = self.leader, self.epoch
-            answer.isr, answer.partition_epoch = list(isr), self.partition_epoch
+            answer.isr, answer.partition_epoch = list(self.isr), self.partition_epoch
         return AlterPartitionResponse(
             topics=[Topic(topic_id=topic.topic_id, topic_name=topic.topic_name, partitions=[answer])]
         )
@@ -103,6 +104,8 @@ class State:
             return errors.FENCED_LEADER_EPOCH
         if asked.partition_epoch > self.partition_epoch or asked.leader_epoch > self.epoch:
             return errors.NOT_CONTROLLER
+        if set(isr) == set(self.isr):
+            return errors.NONE
         if asked.partition_epoch < self.partition_epoch:
             return errors.INVALID_UPDATE_VERSION
         if not set(isr) <= set(live):

@@ -121,7 +121,7 @@ class Network:
         if not node.is_up:
             self.messages.append(lambda: tell(ConnectionError("refused")))
         elif node.is_paused:
-            node.waiting.append(lambda: self.arrive(link, request, version, tell))
+            self.messages.append(lambda: self.arrive(link, request, version, tell))
         else:
             self.ask(node, request, version, tell, link.connection)
 
@@ -373,7 +373,7 @@ class Town:
             if node.node_id not in self.live:
                 self.found(node.node_id)
 
-    def produce(self, node: Node) -> None:
+    def produce(self, node: Node, acks: int | None = None) -> None:
         if not node.is_up or node.is_paused or node.replica is None:
             return
         self.serial += 1
@@ -381,7 +381,7 @@ class Town:
             b"%d-%d " % (self.serial, row) + b"x" * self.chance.choice([0, 9, 300])
             for row in range(self.chance.randint(1, 3))
         ]
-        acks = self.chance.choice([-1, -1, 1])
+        acks = self.chance.choice([-1, -1, 1]) if acks is None else acks
 
         def answered(answer: Any) -> None:
             if isinstance(answer, OSError):
@@ -475,7 +475,7 @@ def test_acknowledged_records_stay_and_all_logs_come_to_be_the_same(
         town.step()
     town.settle()
     for _ in range(5):
-        town.produce(town.nodes[town.state.leader])
+        town.produce(town.nodes[town.state.leader], acks=-1)
     town.settle()
     replicas = [node.replica for node in town.nodes.values()]
     one, two, three = (bytes_of(each) for each in replicas)

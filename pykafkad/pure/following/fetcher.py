@@ -305,7 +305,10 @@ class Fetcher:
             and told.offset == partition.log.next_fetch[0]
             and partition.log.is_ready
         )
-        return partition if is_as_it_was else None
+        if not is_as_it_was:
+            self._session.lost()  # the leader takes us to know what it said here, and would not say it again
+            return None
+        return partition
 
     def _act(self, partition: Following, row: Any, now_ms: int) -> Iterable[Act]:
         code = row.error_code
@@ -314,6 +317,7 @@ class Fetcher:
         elif code:
             yield self._refused(partition, code, now_ms)
         elif row.diverging_epoch.epoch >= 0 and self._truncates_on_fetch:
+            self._session.lost()  # its high watermark is not for a log that parts from its own: it is to say it again
             yield Cut(partition, row.diverging_epoch.epoch, row.diverging_epoch.end_offset)
         else:
             partition.leader_mark = row.high_watermark
