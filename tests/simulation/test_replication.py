@@ -21,7 +21,7 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -52,7 +52,7 @@ CONFIG = topic_config(
 )
 PROTOCOLS = ["3.9", "3.9", "3.0", "2.6"]
 
-Message = Callable[[], None]
+Message = Callable[[], object]
 
 
 class KnownLogs(LogManager):
@@ -182,7 +182,7 @@ class Node:
             replica_fetch_max_bytes=str(self.town.chance.choice([400, 2000, 1 << 20])),
         )
         self.desk.connection.listener = SimpleNamespace(owner=SimpleNamespace(name="PLAINTEXT"))  # type: ignore[attr-defined]
-        self.desk.parts.control.roles._config_of = lambda name: CONFIG
+        cast(Any, self.desk.parts.control.roles)._config_of = lambda name: CONFIG
         self.desk.replicate(self.desk, self, self.town.protocol)
         self.look_ms = self.desk.clock.monotonic_ms()
 
