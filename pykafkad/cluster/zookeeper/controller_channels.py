@@ -133,10 +133,11 @@ class Channel:
             self._owner.call_later(RETRY_MS, lambda: self._ask(built))
             return
         self._is_late = False
-        send = self.queue.popleft()
-        self._tell(send, answer)
-        if self.queue and not self._is_closed:
-            self._begin()
+        self._tell(self.queue[0], answer)  # which may send more, or close this
+        if not self._is_closed:
+            self.queue.popleft()
+            if self.queue:
+                self._begin()
 
     def _tell(self, send: Send, answer: Any) -> None:
         request = send.request

@@ -214,7 +214,6 @@ class ControllerStore:
         while True:
             (found,) = yield from ask([GetData(path, watch=True)])
             others = {} if only_these else znodes.read_assignment(expect(found).data).partitions
-            # Partitions that were added meanwhile are somebody else's word.
             mine = {index: znodes.Replicas(*each) for index, each in assignments.items()}
             node = znodes.Assignment(topic_id or ZERO, dict(sorted({**others, **mine}.items())))
             (result,) = yield from self._write([SetData(path, znodes.write_assignment(node), found.version)])

@@ -49,6 +49,7 @@ class Brokers:
             yield from self._started(again)
         if dead:
             yield from self._failed(dead)
+            yield from self._term.reassignments.brokers_gone()
 
     def watch(self, broker_ids: Sequence[int]) -> Steps[None]:
         for broker_id in broker_ids:

@@ -43,7 +43,7 @@ class Context:
         self.reassigning: dict[Partition, None] = {}
         self.deleting: dict[str, None] = {}  # topics that are to be deleted,
         self.deletion_started: set[str] = set()  # those of them whose replicas were told so,
-        self.ineligible: set[str] = set()  # and those that have to wait for a broker or a reassignment
+        self.ineligible: set[str] = set()  # and those that have to wait for a broker
 
     # -- brokers
 

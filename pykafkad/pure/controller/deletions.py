@@ -1,7 +1,8 @@
 """Topics are deleted: nobody is told of them any more, each replica is stopped and deletes its log, and when all have
 said so the znodes go, the wish to delete last.
 
-A topic waits while a replica's broker is gone, or a reassignment of it is under way. Invariant: what is queued here has a
+A topic waits while a replica's broker is gone. Other than in Kafka 3.9 it does not wait for its reassignments: they are
+given up, since one may wait for a leader, which a topic that is to go does not get. Invariant: what is queued here has a
 node under /admin/delete_topics, so that whoever is elected next goes on.
 """
 
@@ -33,13 +34,10 @@ class Deletions:
         if not self._term.config["delete.topic.enable"]:
             yield from self._term.store.forget_deletions(names)
             return
-        context.deleting.update(dict.fromkeys(names))
-        busy = {partition[0] for partition in context.reassigning}
+        self._queue(names)
         for name in names:
             replicas = context.replicas_of(name)
-            if name in busy or not all(
-                context.is_online(broker, partition) for partition, broker in replicas
-            ):
+            if not all(context.is_online(broker, partition) for partition, broker in replicas):
                 context.ineligible.add(name)
 
     def changed(self) -> Steps[None]:
@@ -53,11 +51,15 @@ class Deletions:
         if not self._term.config["delete.topic.enable"]:
             yield from store.forget_deletions(known)
         elif known:
-            context.deleting.update(dict.fromkeys(known))
-            self.hold({partition[0] for partition in context.reassigning})
+            self._queue(known)
             yield from self.go_on()
 
-    def hold(self, topics: Iterable[str]) -> None:
+    def _queue(self, topics: list[str]) -> None:
+        self._context.deleting.update(dict.fromkeys(topics))
+        for partition in [each for each in self._context.reassigning if each[0] in self._context.deleting]:
+            del self._context.reassigning[partition]
+
+    def _hold(self, topics: Iterable[str]) -> None:
         """They are not deleted for now."""
         self._context.ineligible.update(each for each in topics if each in self._context.deleting)
 
@@ -73,7 +75,7 @@ class Deletions:
         waiting = [each for each in replicas if each[0][0] in self._context.deleting]
         if waiting:
             self._term.replicas.mark(waiting, INELIGIBLE)
-            self.hold({partition[0] for partition, _ in waiting})
+            self._hold({partition[0] for partition, _ in waiting})
             yield from self.go_on()
 
     def answered(self, event: ReplicasDeleted) -> Steps[None]:
@@ -135,4 +137,4 @@ class Deletions:
         term.replicas.mark(dead, INELIGIBLE)
         yield from term.replicas.take_offline(alive)
         yield from term.replicas.start_deletion(alive)
-        self.hold({partition[0] for partition, _ in dead})
+        self._hold({partition[0] for partition, _ in dead})

@@ -142,6 +142,11 @@ def _alter_partition(term: Term, event: events.AlterPartition) -> Steps[None]:
         yield from term.reassignments.isr_changed(changed)
 
 
+def _replicas_deleted(term: Term, event: events.ReplicasDeleted) -> Steps[None]:
+    yield from term.deletions.answered(event)
+    yield from term.reassignments.deleted(event)
+
+
 def _unclean(term: Term, event: events.UncleanElectionEnabled) -> Steps[None]:
     yield from term.partitions.lead_leaderless(event.topic)
 
@@ -157,7 +162,7 @@ HANDLERS: dict[type, Callable[[Term, Any], Steps[None]]] = {
     events.IsrChanged: lambda term, event: term.isr.notified(),
     events.LogDirsFailed: lambda term, event: term.brokers.log_dirs_failed(),
     events.LeaderAndIsrAnswered: lambda term, event: term.brokers.leader_and_isr_answered(event),
-    events.ReplicasDeleted: lambda term, event: term.deletions.answered(event),
+    events.ReplicasDeleted: _replicas_deleted,
     events.BalanceDue: lambda term, event: term.balance.due(),
     events.UncleanElectionEnabled: _unclean,
     events.AlterPartition: _alter_partition,

@@ -2,10 +2,11 @@
 
     asked for: the topic's node names all of them, old and new   -> the leader epoch rises, the new ones begin to fetch
     all of the target are in sync: the leader becomes one of them -> the others leave the ISR, are stopped and deleted
-                                                                  -> the topic's node names the target alone
+    those of them that are alive have said so                     -> the topic's node names the target alone
 
-The topic's node is written first and last, so that whoever is elected in between goes on. Reassignments come by request;
-those of tools before 2.4 by /admin/reassign_partitions.
+The topic's node is written first and last, so that whoever is elected in between goes on. Kafka 3.9 does not wait for the
+others before that: if its controller dies then, they keep logs that nobody knows of. Reassignments come by request; those
+of tools before 2.4 by /admin/reassign_partitions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pykafkad.pure.controller.replicas import DELETED, ONLINE
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
-    from pykafkad.pure.controller.events import AlterReassignments, ListReassignments
+    from pykafkad.pure.controller.events import AlterReassignments, ListReassignments, ReplicasDeleted
     from pykafkad.pure.controller.facts import Partition
     from pykafkad.pure.controller.intents import Steps
     from pykafkad.pure.controller.term import Term
@@ -35,6 +36,9 @@ UNKNOWN: Outcome = (errors.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not e
 class Reassignments:
     def __init__(self, term: Term) -> None:
         self._term, self._context = term, term.context
+        # Complete but for these brokers, which have not said yet that they deleted what they had; the dead among them
+        # are not waited for.
+        self._leaving: dict[Partition, set[int]] = {}
 
     # -- what is asked for
 
@@ -139,8 +143,13 @@ class Reassignments:
             yield from self._stop(partition, strangers)
 
     def resume_on(self, broker_ids: set[int]) -> Steps[None]:
-        """Brokers came that are to have replicas."""
+        """Brokers came that are to have replicas, or have come again that are to delete theirs."""
         context = self._context
+        batch = self._term.batch()
+        for partition, leaving in self._leaving.items():
+            for each in sorted(leaving & broker_ids):
+                batch.stop(each, partition, delete=True)
+        yield from batch.send()
         yield from self._resume(
             [
                 each
@@ -151,18 +160,19 @@ class Reassignments:
 
     def _resume(self, partitions: list[Partition]) -> Steps[None]:
         for partition in partitions:
-            if partition in self._context.reassigning:
+            if partition in self._context.reassigning and partition not in self._leaving:
                 yield from self._go_on(partition, self._context.assignment(partition))
 
     def isr_changed(self, partitions: Iterable[Partition]) -> Steps[None]:
         """Whether all of the target are in sync by now."""
-        for partition in [each for each in partitions if each in self._context.reassigning]:
+        for partition in partitions:
+            if partition not in self._context.reassigning or partition in self._leaving:
+                continue
             assignment = self._context.assignment(partition)
             if (yield from self._is_complete(partition, assignment)):
                 yield from self._go_on(partition, assignment)
 
     def _go_on(self, partition: Partition, assignment: Assignment) -> Steps[None]:
-        self._term.deletions.hold([partition[0]])
         yield from self._adopt(partition, assignment)
         if (yield from self._is_complete(partition, assignment)):
             yield from self._complete(partition, assignment)
@@ -172,6 +182,7 @@ class Reassignments:
 
     def _adopt(self, partition: Partition, assignment: Assignment) -> Steps[None]:
         now = self._context.assignment(partition)
+        self._leaving.pop(partition, None)
         if now != assignment:
             text = f"from {list(now.replicas)} to {list(assignment.target)}"
             yield Note(f"{partition[0]}-{partition[1]} is reassigned {text}")
@@ -200,12 +211,35 @@ class Reassignments:
             )  # a broker of the target is gone: when it comes again, this goes on
             return
         yield from self._stop(partition, assignment.removing)
+        self._leaving[partition] = set(assignment.removing)
+        yield from self._finish_if_left(partition)
+
+    def deleted(self, event: ReplicasDeleted) -> Steps[None]:
+        """A broker has done with what it had. One that could not is not asked again, as in Kafka."""
+        broker = self._context.brokers.get(event.broker_id)
+        if broker is not None and broker.epoch == event.broker_epoch:
+            for partition in [each for each in event.errors if each in self._leaving]:
+                self._leaving[partition].discard(event.broker_id)
+                yield from self._finish_if_left(partition)
+
+    def brokers_gone(self) -> Steps[None]:
+        """What they had stays on their disks: a reassignment away from them must end without them."""
+        for partition in list(self._leaving):
+            yield from self._finish_if_left(partition)
+
+    def _finish_if_left(self, partition: Partition) -> Steps[None]:
+        if self._leaving[partition].isdisjoint(self._context.brokers):
+            del self._leaving[partition]
+            if partition in self._context.reassigning:
+                yield from self._finish(partition)
+
+    def _finish(self, partition: Partition) -> Steps[None]:
+        target = self._context.assignment(partition)
         yield from self._write(partition, target)
         yield from self._forget_asked([partition])
-        context.reassigning.pop(partition, None)
-        yield from term.tell_all([partition])
+        self._context.reassigning.pop(partition, None)
+        yield from self._term.tell_all([partition])
         yield Note(f"{partition[0]}-{partition[1]} has its replicas on {list(target.replicas)}")
-        yield from term.deletions.resume({partition[0]})
 
     def _lead_in_target(self, partition: Partition, target: Assignment) -> Steps[bool]:
         leadership = self._context.leadership(partition)
@@ -246,9 +280,8 @@ class Reassignments:
 
     def _write(self, partition: Partition, assignment: Assignment) -> Steps[None]:
         name, index = partition
-        topic = self._context.topics[name]
-        assignments = {**topic.assignments, index: assignment}
-        yield from self._term.store.write_topic(name, topic.id, assignments)
+        topic_id = self._context.topic_id(name)
+        yield from self._term.store.write_topic(name, topic_id, {index: assignment})
 
 
 def show(replicas: Sequence[int]) -> str:

@@ -82,7 +82,7 @@ class Store(Protocol):
         *,
         only_these: bool = False,
     ) -> Steps[None]:
-        """Other partitions that somebody added meanwhile stay, unless it is to have `only_these`."""
+        """Other partitions stay as they are, unless it is to have `only_these`."""
 
     def new_topic_id(self) -> bytes: ...
     def states(self, partitions: Sequence[Partition]) -> Steps[dict[Partition, Leadership]]:
