@@ -1,4 +1,4 @@
-"""A cluster in one process for tests of the controller: real controllers over a ZooKeeper in memory, brokers that are models.
+"""A cluster in one process for tests of the controller: real controllers, a ZooKeeper in memory, brokers that are models.
 
 World has the time, which moves from one thing under way to the next, and the network between brokers, which takes as
 long as `delay` says and may lose what it carries. Node is a machine with its disk; Life is one run of a broker on it: it
@@ -81,11 +81,11 @@ class World:
             for op in transaction.ops:
                 for check in self.checks:
                     check(op)
-            self.say(written(transaction.ops))
+            self.say(("do " if transaction.session_id == 0 else "") + written(transaction.ops))
         self._shown = len(transactions)
 
     def say(self, text: str) -> None:
-        if text:
+        if text.strip() not in ("", "do"):
             self.log.append(text)
 
     @property
@@ -118,10 +118,12 @@ class World:
         )
         self.look()
 
-    def grow(self, name: str, replicas: list[int]) -> None:
+    def grow(self, name: str, *added: list[int]) -> None:
         path = znodes.topic(name)
         before = self.assignment(name)
-        partitions = {**before.partitions, len(before.partitions): znodes.Replicas(replicas)}
+        partitions = dict(before.partitions)
+        for replicas in added:
+            partitions[len(partitions)] = znodes.Replicas(replicas)
         after = znodes.write_assignment(before._replace(partitions=partitions))
         self.zookeeper.do(zk.SetData(path, after))
         self.look()
@@ -519,19 +521,39 @@ def assigned(replicas: Any) -> str:
 
 def told(request: Any) -> str:
     kind = type(request).__name__.removesuffix("Request")
-    parts = []
-    for topic in request.topic_states:
-        for state in topic.partition_states:
-            name = f"{topic.topic_name}-{state.partition_index}"
-            if kind == "StopReplica":
-                parts.append(f"{name} epoch {state.leader_epoch}{' delete' * state.delete_partition}")
-                continue
-            text = (
-                f"{name} leader {state.leader} epoch {state.leader_epoch} isr {','.join(map(str, state.isr))}"
-            )
-            if kind == "LeaderAndIsr":
-                text += " new" * state.is_new
-            parts.append(text)
+    parts = sorted(
+        f"{topic.topic_name}-{state.partition_index} {TELLERS[kind](state)}"
+        for topic in request.topic_states
+        for state in topic.partition_states
+    )
     if kind == "UpdateMetadata":
-        parts.insert(0, f"brokers {','.join(str(each.id) for each in request.live_brokers)}")
+        parts.insert(0, f"brokers {ids(sorted(each.id for each in request.live_brokers))}")
+    elif kind == "LeaderAndIsr":
+        parts.insert(0, f"leaders {ids(sorted(each.broker_id for each in request.live_leaders))}")
     return f"{kind} {'; '.join(parts)}"
+
+
+def tell_order(state: Any) -> str:
+    replicas = znodes.Replicas(state.replicas, state.adding_replicas, state.removing_replicas)
+    text = f"{tell_leader(state)} version {state.partition_epoch} of {assigned(replicas)}"
+    return text + " new" * state.is_new + " recovering" * bool(state.leader_recovery_state)
+
+
+def tell_news(state: Any) -> str:
+    text = f"{tell_leader(state)} version {state.zk_version} of {ids(state.replicas)}"
+    return f"{text} offline {ids(state.offline_replicas)}" if state.offline_replicas else text
+
+
+def tell_leader(state: Any) -> str:
+    return f"leader {state.leader} epoch {state.leader_epoch} isr {ids(state.isr)}"
+
+
+def tell_stop(state: Any) -> str:
+    return f"epoch {state.leader_epoch}{' delete' * state.delete_partition}"
+
+
+def ids(some: Any) -> str:
+    return ",".join(map(str, some))
+
+
+TELLERS = {"LeaderAndIsr": tell_order, "UpdateMetadata": tell_news, "StopReplica": tell_stop}

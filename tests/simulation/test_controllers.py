@@ -1,8 +1,8 @@
-"""Controllers of a cluster under random lives: brokers that crash, sessions that end, messages that are lost or late, topics
-that are made, grown, reassigned and deleted meanwhile.
+"""Controllers of a cluster under random lives: brokers that crash, sessions that end, messages that are lost or late,
+topics that are made, grown, reassigned and deleted meanwhile.
 
-The controllers are real, over a ZooKeeper in memory; brokers are models that obey and ask as Kafka's do (controller_kit). At
-every write to ZooKeeper:
+The controllers are real, over a ZooKeeper in memory; brokers are models that obey and ask as Kafka's do (controller_kit).
+At every write to ZooKeeper:
 
     a partition has at most one leader in an epoch, and its epochs never go back
     the ISR is never empty, who comes into it is a replica, and the leader is in it and a replica
@@ -19,7 +19,6 @@ SEED=n replays one run, RUNS=n makes more of them; a failure prints its seed.
 from __future__ import annotations
 
 import os
-import random
 from collections.abc import Callable
 
 import pytest
