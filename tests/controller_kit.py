@@ -46,6 +46,9 @@ class World:
         self.log: list[str] = []
         self.failures: list[str] = []  # what controllers did not understand
         self.lost_per_mille = 0
+        self.forgotten: set[tuple[int, bytes, int]] = (
+            set()
+        )  # logs that a reassignment left on brokers that were down
         self._under_way: list[tuple[int, int, Callable[[], object]]] = []
         self._numbers = count()
         self.zookeeper = MemoryZooKeeper(self.soon, lambda: self.now_ms)
@@ -290,7 +293,9 @@ class Life:
     def _take_role(self, partition: Partition, topic_id: bytes, state: Any) -> int:
         role = self.roles.get(partition)
         if self.node.disk.get(partition, topic_id) != topic_id:
-            return errors.INCONSISTENT_TOPIC_ID
+            if (self.id, self.node.disk[partition], partition[1]) not in self.world.forgotten:
+                return errors.INCONSISTENT_TOPIC_ID
+            del self.node.disk[partition]  # as somebody has to do by hand in Kafka
         if role is not None and state.leader_epoch <= role.leader_epoch:
             return errors.STALE_CONTROLLER_EPOCH
         if self.id not in state.replicas:

@@ -50,7 +50,6 @@ class Checks:
         self.isrs: dict[tuple[bytes, int], set[int]] = {}
         self.controller_epoch = 0
         self.replicas: dict[tuple[bytes, int], znodes.Replicas] = {}
-        self.forgotten: set[tuple[int, bytes, int]] = set()  # broker, topic id, partition
         self.deleted: set[bytes] = set()  # ids of topics
         self.topic_ids: dict[str, bytes] = {}
         world.checks.append(self.check)
@@ -77,7 +76,7 @@ class Checks:
                 before = self.replicas.get((node.topic_id, index), replicas)
                 self.replicas[node.topic_id, index] = replicas
                 for broker_id in set(before.replicas) - set(replicas.replicas):
-                    self.forgotten.add((broker_id, node.topic_id, index))
+                    self.world.forgotten.add((broker_id, node.topic_id, index))
                     if broker_id in before.removing:
                         self.check_left(name, index, broker_id)
 
@@ -294,7 +293,7 @@ def settle(world: World, checks: Checks) -> None:
         left = {
             partition
             for partition, topic_id in node.disk.items()
-            if topic_id in checks.deleted and (node.id, topic_id, partition[1]) not in checks.forgotten
+            if topic_id in checks.deleted and (node.id, topic_id, partition[1]) not in world.forgotten
         }
         assert not left, f"broker {node.id} still has {left}"
     for name in world.zookeeper.nodes[znodes.TOPICS].children:

@@ -56,8 +56,7 @@ class Deletions:
 
     def _queue(self, topics: list[str]) -> None:
         self._context.deleting.update(dict.fromkeys(topics))
-        for partition in [each for each in self._context.reassigning if each[0] in self._context.deleting]:
-            del self._context.reassigning[partition]
+        self._term.reassignments.give_up(topics)
 
     def _hold(self, topics: Iterable[str]) -> None:
         """They are not deleted for now."""

@@ -17,7 +17,7 @@ from pykafkad import errors
 from pykafkad.pure.controller import elections
 from pykafkad.pure.controller.facts import NOT_ASSIGNED, Assignment
 from pykafkad.pure.controller.intents import Note
-from pykafkad.pure.controller.replicas import DELETED, ONLINE
+from pykafkad.pure.controller.replicas import DELETED, INELIGIBLE, ONLINE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 Outcome = tuple[int, str | None]
 DONE: Outcome = (errors.NONE, None)
 NOT_REASSIGNED: Outcome = (errors.NO_REASSIGNMENT_IN_PROGRESS, None)
+LOSES = (
+    "Unable to revert partition assignment for {0}-{1} because it would require an unclean leader election."
+)
 UNKNOWN: Outcome = (errors.UNKNOWN_TOPIC_OR_PARTITION, "The partition does not exist.")
 
 
@@ -99,10 +102,15 @@ class Reassignments:
         return None
 
     def _wanted(self, partition: Partition, target: Sequence[int] | None) -> Assignment | None:
+        """None: there is nothing to cancel."""
         now = self._context.assignment(partition)
-        if target is not None:
-            return now.reassigned_to(tuple(target))
-        return now.reassigned_to(now.origin) if now.is_reassigned else None
+        if target is None:
+            return now.reassigned_to(now.origin) if now.is_reassigned else None
+        wanted = now.reassigned_to(tuple(target))
+        # Who still has to delete what it had stays in the node until it has.
+        leaving = self._leaving.get(partition, set()).difference(wanted.replicas)
+        late = tuple(sorted(leaving))
+        return wanted._replace(replicas=wanted.replicas + late, removing=wanted.removing + late)
 
     def _begin(self, wanted: dict[Partition, Assignment]) -> Steps[dict[Partition, Outcome]]:
         outcomes: dict[Partition, Outcome] = {}
@@ -110,10 +118,17 @@ class Reassignments:
             known = self._context.assignment(partition) != NOT_ASSIGNED
             if partition[0] in self._context.deleting or not known:
                 outcomes[partition] = UNKNOWN
+            elif self._would_lose(partition, assignment):
+                outcomes[partition] = errors.INVALID_REPLICA_ASSIGNMENT, LOSES.format(*partition)
             else:
                 yield from self._go_on(partition, assignment)
                 outcomes[partition] = DONE
         return outcomes
+
+    def _would_lose(self, partition: Partition, assignment: Assignment) -> bool:
+        """A replica that was about to be added may be the only one in sync by now: nobody else has everything."""
+        leadership = self._context.leadership(partition)
+        return leadership is not None and set(assignment.replicas).isdisjoint(leadership.isr)
 
     def _forget_asked(self, partitions: Collection[Partition]) -> Steps[None]:
         """A request overrides what the node asks for, and what is done is taken out of it."""
@@ -182,7 +197,9 @@ class Reassignments:
 
     def _adopt(self, partition: Partition, assignment: Assignment) -> Steps[None]:
         now = self._context.assignment(partition)
-        self._leaving.pop(partition, None)
+        for each in self._leaving.pop(partition, ()):
+            if each in assignment.removing:
+                self._context.set_replica_state((partition, each), ONLINE)
         if now != assignment:
             text = f"from {list(now.replicas)} to {list(assignment.target)}"
             yield Note(f"{partition[0]}-{partition[1]} is reassigned {text}")
@@ -221,6 +238,17 @@ class Reassignments:
             for partition in [each for each in event.errors if each in self._leaving]:
                 self._leaving[partition].discard(event.broker_id)
                 yield from self._finish_if_left(partition)
+
+    def give_up(self, topics: Collection[str]) -> None:
+        """They are to be deleted, and whoever has something of them is to delete it then."""
+        context = self._context
+        for partition in [each for each in context.reassigning if each[0] in topics]:
+            del context.reassigning[partition]
+            for each in sorted(self._leaving.pop(partition, ())):
+                now = context.assignment(partition)
+                context.assign(partition, now._replace(replicas=(*now.replicas, each)))
+                is_online = context.is_online(each, partition)
+                context.set_replica_state((partition, each), ONLINE if is_online else INELIGIBLE)
 
     def brokers_gone(self) -> Steps[None]:
         """What they had stays on their disks: a reassignment away from them must end without them."""
