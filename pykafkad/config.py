@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import (
     config_checks,
+    config_cluster,
     config_entities,
     config_environment,
     config_listeners,
@@ -50,7 +51,7 @@ __all__ = [
 ]
 
 BROKER_KEYS: dict[str, Key] = rows(config_table.BROKER)
-OWN_KEYS: dict[str, Key] = rows(config_table.OWN)
+OWN_KEYS: dict[str, Key] = rows((*config_table.OWN, *config_table.ZOOKEEPER))
 TOPIC_KEYS: dict[str, Key] = rows(config_entities.TOPIC)
 
 DEFAULT_HOST = "127.0.0.1"
@@ -86,6 +87,7 @@ class BrokerConfig:
         "dynamic",
         "fetch_max_bytes",
         "ignored_variables",
+        "is_clustered",
         "listeners",
         "log_dirs",
         "lowered",
@@ -114,6 +116,10 @@ class BrokerConfig:
         self.ignored_variables: list[str] = []
         self.unknown = [name for name in self.texts if _known(name) is None]
         self._values = dict(_DEFAULTS)
+        # With process.roles set Kafka 3.9 leaves ZooKeeper alone, too.
+        self.is_clustered = "zookeeper.connect" in self.texts and "process.roles" not in self.texts
+        if self.is_clustered:
+            self._values.update(config_cluster.DEFAULTS)
         everything = self.texts | self.dynamic
         for keys in (BROKER_KEYS, OWN_KEYS):
             for name in keys:
@@ -123,7 +129,10 @@ class BrokerConfig:
         self.lowered = self._lower() if self.single_node else []
         self._check_own()
         self._resolve_node_id()
-        self._check_quorum()
+        if self.is_clustered:
+            config_cluster.check(self)
+        else:
+            self._check_quorum()
         self._check_security()
         self._resolve_listeners()
         config_checks.check_broker(self._values)
@@ -207,6 +216,12 @@ class BrokerConfig:
         return to_text(self._values[name])
 
     @property
+    def inter_broker_listener(self) -> str:
+        """The name of the listener on which brokers of a cluster reach each other."""
+        name: str = self["inter.broker.listener.name"] or self["security.inter.broker.protocol"]
+        return name
+
+    @property
     def unhonoured(self) -> list[str]:
         """Known keys that are set and have no effect in this broker."""
         honoured = config_table.HONOURED
@@ -233,6 +248,9 @@ class BrokerConfig:
             notes.append(
                 ("info", f"{', '.join(self.ignored_variables)}: these variables change nothing here.")
             )
+        if self["zookeeper.connect"] is not None and not self.is_clustered:
+            said = "zookeeper.connect changes nothing: process.roles is set, so this is a single node"
+            notes.append(("warn", said))
         if self.lowered:
             said = f"{', '.join(self.lowered)}: this is a single node, so each counts as 1"
             notes.append(("info", said))
@@ -309,6 +327,8 @@ class BrokerConfig:
         self.listeners = found.clients
         self.advertised_listeners = found.advertised
         self.controller_listeners = found.controllers
+        if self.is_clustered:
+            config_cluster.check_listeners(self)
         overrides = self["max.connections.per.ip.overrides"]
         self.connections_per_ip_overrides = config_listeners.parse_overrides(overrides)
 

@@ -386,6 +386,20 @@ BROKER: tuple[tuple[object, ...], ...] = (
     ("add.partitions.to.txn.retry.backoff.ms", "INT", 20, "1..", "HIGH", ""),
 )
 
+# Keys of Kafka 3.9 that its brokers on ZooKeeper have and 4.3.1 does not: clients see them only if they are set.
+ZOOKEEPER: tuple[tuple[object, ...], ...] = (
+    ("zookeeper.connect", "STRING", None, "", "HIGH", ""),
+    ("zookeeper.session.timeout.ms", "INT", 18000, "", "HIGH", ""),
+    ("zookeeper.connection.timeout.ms", "INT", None, "", "HIGH", ""),
+    ("zookeeper.max.in.flight.requests", "INT", 10, "1..", "HIGH", ""),
+    ("zookeeper.set.acl", "BOOLEAN", False, "", "HIGH", ""),
+    ("control.plane.listener.name", "STRING", None, "", "HIGH", ""),
+    ("controlled.shutdown.max.retries", "INT", 3, "", "MEDIUM", ""),
+    ("controlled.shutdown.retry.backoff.ms", "LONG", 5000, "", "MEDIUM", ""),
+    ("leader.imbalance.per.broker.percentage", "INT", 10, "", "HIGH", ""),
+    ("inter.broker.protocol.version", "STRING", "3.9-IV0", "", "MEDIUM", ""),
+)
+
 # Keys of our own, which Kafka does not have: clients see them only if they are set.
 OWN: tuple[tuple[object, ...], ...] = (
     ("pykafkad.cluster.id", "STRING", None, "", "LOW", ""),
@@ -394,6 +408,16 @@ OWN: tuple[tuple[object, ...], ...] = (
     ("pykafkad.scrub.max.bytes.per.second", "LONG", 0, "0..", "LOW", "cluster", True),
 )
 # fmt: on
+
+# Those that only a broker in a cluster acts upon.
+OF_A_CLUSTER: frozenset[str] = frozenset({
+    "auto.leader.rebalance.enable", "controlled.shutdown.enable", "controller.socket.timeout.ms",
+    "leader.imbalance.check.interval.seconds", "num.replica.fetchers", "replica.fetch.backoff.ms",
+    "replica.fetch.max.bytes", "replica.fetch.min.bytes", "replica.fetch.response.max.bytes",
+    "replica.fetch.wait.max.ms", "replica.selector.class", "replica.socket.timeout.ms",
+    "replication.quota.window.num", "replication.quota.window.size.seconds",
+    "unclean.leader.election.enable",
+})  # fmt: skip
 
 # The keys that this broker acts upon; any other known key that is set is named in one warning at start.
 HONOURED: frozenset[str] = frozenset({
@@ -446,10 +470,12 @@ HONOURED: frozenset[str] = frozenset({
     "transaction.state.log.load.buffer.size", "transaction.state.log.min.isr",
     "transaction.state.log.num.partitions", "transaction.state.log.replication.factor",
     "transaction.state.log.segment.bytes", "transactional.id.expiration.ms",
+    *OF_A_CLUSTER,
 })  # fmt: skip
 
 # The keys that are honoured only in part.
 IN_PART: dict[str, str] = {
+    **dict.fromkeys(OF_A_CLUSTER, "a single node has no use of it"),
     "group.coordinator.rebalance.protocols": "consumer can be left out; share and streams are never served",
     "log.initial.task.delay.ms": "retention waits for it, the other tasks for their interval",
     "num.replica.alter.log.dirs.threads": "2 at most",

@@ -416,7 +416,11 @@ def host_of(connection: Any) -> str:
 def run(config: BrokerConfig, *, data_is_default: bool, starter: Starter | None = None) -> int:
     """Start, say so, serve until told to stop, or until the starter is gone; the exit code."""
     said = f"data is kept in {os.pathsep.join(config.log_dirs)}" if data_is_default else None
-    return serve(Broker(config), said, starter)
+    if not config.is_clustered:
+        return serve(Broker(config), said, starter)
+    from pykafkad.clustered import ClusterBroker
+
+    return serve(ClusterBroker(config), said, starter)
 
 
 def serve(broker: Broker, said: str | None = None, starter: Starter | None = None) -> int:

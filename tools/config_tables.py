@@ -20,6 +20,22 @@ ABOUT_OWN = {
     "pykafkad.scrub.max.bytes.per.second": "How fast the logs are read over and over in the background, to find damaged"
     " batches, which are named in the log. 0: not at all.",
 }
+# Those of Kafka 3.9 that a broker in a cluster on ZooKeeper has.
+ABOUT_ZOOKEEPER = {
+    "zookeeper.connect": "HOST:PORT of ZooKeeper's servers, with commas between, and a /CHROOT perhaps: this broker is one of"
+    " that cluster. Nothing: a single node.",
+    "zookeeper.session.timeout.ms": "After how long without a word ZooKeeper takes the broker for dead.",
+    "zookeeper.connection.timeout.ms": "How long a start waits for ZooKeeper; nothing: zookeeper.session.timeout.ms.",
+    "zookeeper.max.in.flight.requests": "Requests that are sent to ZooKeeper before the first of them is answered.",
+    "zookeeper.set.acl": "Only this broker's login may change what it makes in ZooKeeper.",
+    "control.plane.listener.name": "The listener through which the controller reaches the brokers; nothing:"
+    " inter.broker.listener.name.",
+    "controlled.shutdown.max.retries": "How often a controller that could not move everything is asked again.",
+    "controlled.shutdown.retry.backoff.ms": "The pause before that.",
+    "leader.imbalance.per.broker.percentage": "From how many partitions on, of those it should lead, that others lead,"
+    " a broker gets them back.",
+    "inter.broker.protocol.version": "Of the oldest broker in the cluster: 2.8 to 3.9.",
+}
 HEAD = "| key | default | allowed | what it is for |\n|---|---|---|---|\n"
 
 
@@ -38,8 +54,14 @@ def honoured() -> str:
         row(BROKER_KEYS[name], config_docs.BROKER[name] + in_part.get(name, ""), config._DEFAULTS[name])
         for name in sorted(HONOURED)
     ]
-    own = [row(key, ABOUT_OWN[name], key.default) for name, key in OWN_KEYS.items()]
-    return f"{summary()}\n{HEAD}{''.join(rows)}\nKeys of pykafkad's own:\n\n{HEAD}{''.join(own)}"
+    own, zookeeper = (
+        "".join(row(OWN_KEYS[name], text, OWN_KEYS[name].default) for name, text in about.items())
+        for about in (ABOUT_OWN, ABOUT_ZOOKEEPER)
+    )
+    return (
+        f"{summary()}\n{HEAD}{''.join(rows)}\nKeys of pykafkad's own:\n\n{HEAD}{own}"
+        f"\nKeys of Kafka 3.9, for a cluster on ZooKeeper:\n\n{HEAD}{zookeeper}"
+    )
 
 
 def topics() -> str:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.zookeeper.control import Control
-    from pykafkad.cluster.zookeeper.parts import Changes, Controlling, Registration, Replication, Topics
+    from pykafkad.cluster.zookeeper.parts import Changes, Controlling, Registration, Replication
     from pykafkad.cluster.zookeeper.producer_ids import ProducerIds
     from pykafkad.errors import KafkaError
     from pykafkad.net.peers import Peers
@@ -31,7 +31,6 @@ class Cluster:
     # What a start makes, in this order:
     registration: Registration
     changes: Changes
-    topics: Topics
     replication: Replication
     producer_ids: ProducerIds
     control: Control

@@ -128,24 +128,24 @@ class ZooKeeperController:
         return self.names.exists(name)
 
     def create_topics(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
-        self._cluster.topics.create_topics(topics, validate_only, done)
+        self._cluster.changes.create_topics(topics, validate_only, done)
 
     def create_partitions(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
-        self._cluster.topics.create_partitions(topics, validate_only, done)
+        self._cluster.changes.create_partitions(topics, validate_only, done)
 
     def delete_topics(self, topic_ids: Sequence[bytes], done: Deleted) -> None:
-        self._cluster.topics.delete_topics(topic_ids, done)
+        self._cluster.changes.delete_topics(topic_ids, done)
 
     def auto_create(
         self, name: str, done: Callable[[Planned], None], needed: Callable[[], int] | None = None
     ) -> None:
-        self._cluster.topics.auto_create(name, done, needed)
+        self._cluster.changes.auto_create(name, done, needed)
 
     def auto_create_all(self, names: Sequence[str], done: Callable[[], None]) -> None:
-        self._cluster.topics.auto_create_all(names, done)
+        self._cluster.changes.auto_create_all(names, done)
 
     def is_auto_creating(self, name: str) -> bool:
-        return self._cluster.topics.is_auto_creating(name)
+        return self._cluster.changes.is_auto_creating(name)
 
     def commit(self, records: Sequence[Record], done: Told) -> None:
         self._cluster.changes.commit(records, done)

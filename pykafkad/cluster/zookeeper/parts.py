@@ -58,10 +58,6 @@ class Changes(Protocol):
     def commit(self, records: Sequence[Record], done: Told) -> None: ...
     def in_turn(self, plan: Plan, done: Told) -> None: ...
 
-
-class Topics(Protocol):
-    """Topics are created, changed and deleted by whoever is the controller; internal ones by whoever misses them."""
-
     def create_topics(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None: ...
     def create_partitions(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None: ...
     def delete_topics(self, topic_ids: Sequence[bytes], done: Deleted) -> None: ...
@@ -70,6 +66,8 @@ class Topics(Protocol):
     ) -> None: ...
     def auto_create_all(self, names: Sequence[str], done: Callable[[], None]) -> None: ...
     def is_auto_creating(self, name: str) -> bool: ...
+    def image_changed(self) -> None:
+        """By an UpdateMetadata."""
 
 
 class Controlling(Protocol):
@@ -118,7 +116,6 @@ class Cluster(Protocol):
     control: Control
     registration: Registration
     changes: Changes
-    topics: Topics
     controlling: Controlling
     replication: Replication
     peers: Any
