@@ -27,6 +27,12 @@ VERSION = "3.9.2"
 OURS, KAFKA = "ours", "kafka"
 # Small heaps, and the compiler that starts fast: four JVMs share two cores with the clients.
 JAVA = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+LOG4J = """\
+log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
 INSTALL_S = 900
 DEADLINE_S = 60.0
 # What makes the drills short; a broker that is gone is missed after its session.
@@ -79,7 +85,9 @@ class Kinds:
             return ours(broker)
         if self._libs is None:
             self._libs = kafka_libs()
-        command = ["java", *JAVA, "-Dorg.slf4j.simpleLogger.defaultLogLevel=info", "-cp", f"{self._libs}/*"]
+        log4j = Path(broker.directory) / "log4j.properties"
+        log4j.write_text(LOG4J)
+        command = ["java", *JAVA, f"-Dlog4j.configuration=file:{log4j}", "-cp", f"{self._libs}/*"]
         return Launch([*command, "kafka.Kafka", broker.properties], os.environ)
 
 

@@ -38,13 +38,14 @@ log = logger("net")
 class Listener:
     """One endpoint: its socket, and how many connections it has and may have."""
 
-    __slots__ = ("accepting", "count", "endpoint", "max_connections", "name", "sock")
+    __slots__ = ("accepting", "count", "endpoint", "is_cut", "max_connections", "name", "sock")
 
     def __init__(self, endpoint: Endpoint, max_connections: int) -> None:
         self.name = endpoint.name
         self.endpoint = endpoint
         self.max_connections = max_connections
         self.count = 0
+        self.is_cut = False  # whoever connects is turned away
         self.sock: _socket.socket | None = None
         self.accepting: ReactorListener | None = None
 
@@ -186,7 +187,7 @@ class Listeners:
         assert self._reactor is not None
         self._listeners.remove(listener)
         for connection in list(self._reactor.connections):
-            if connection.listener is not None and connection.listener.owner is listener:
+            if _is_of(connection, listener):
                 connection.close(f"listener {listener.name} was removed")
         listener.close()
         log.info(f"Removed the listener {listener.endpoint}")
@@ -203,11 +204,28 @@ class Listeners:
         self._listeners.append(listener)
         log.info(f"Added the listener {listener.endpoint}")
 
+    # -- drills
+
+    def cut(self, name: str) -> None:
+        """Whoever has come through that listener is shown out, and whoever comes is turned away, until mend()."""
+        assert self._reactor is not None
+        for listener in self._listeners:
+            if listener.name == name:
+                listener.is_cut = True
+                for connection in [each for each in self._reactor.connections if _is_of(each, listener)]:
+                    connection.close(f"listener {name} is cut off")
+
+    def mend(self) -> None:
+        for listener in self._listeners:
+            listener.is_cut = False
+
     # -- admission
 
     def _on_accept(self, connection: Connection) -> bool:
         assert connection.listener is not None
         listener: Listener = connection.listener.owner
+        if listener.is_cut:
+            return False
         address = connection.peer[0]
         count = self._count_of_address.get(address, 0)
         most = self._max_of_address.get(address, self._max_per_address)
@@ -277,6 +295,10 @@ class Listeners:
         others = [c for c in self._reactor.connections if _name_of(c) not in (self._protected, None)]
         if others:
             min(others, key=_active_at_ms).close("too many connections, and a broker's comes first")
+
+
+def _is_of(connection: Connection, listener: Listener) -> bool:
+    return connection.listener is not None and connection.listener.owner is listener
 
 
 def _active_at_ms(connection: Connection) -> int:

@@ -90,6 +90,7 @@ class Peers:
         """`endpoint_of`: where a broker listens for other brokers; None while it is not known."""
         self.reactor, self.look_up, self.endpoint_of = reactor, look_up, endpoint_of
         self._links: dict[tuple[int, Purpose], Link] = {}
+        self.is_cut = False  # nobody is reached
 
     def to(self, broker_id: int, purpose: Purpose) -> Link:
         key = broker_id, purpose
@@ -102,6 +103,15 @@ class Peers:
         """That broker is gone: what waits for its answer ends with an error."""
         for key in [key for key in self._links if key[0] == broker_id]:
             self._links.pop(key).close()
+
+    def cut(self) -> None:
+        """From now on nobody is reached, until mend(): what waits ends with an error, and so does what is asked."""
+        self.is_cut = True
+        for link in list(self._links.values()):
+            link.close()
+
+    def mend(self) -> None:
+        self.is_cut = False
 
     def close(self) -> None:
         for link in self._links.values():
@@ -198,6 +208,9 @@ class Link:
     def _open(self) -> None:
         self._pause = None
         if not self._waiting:
+            return
+        if self._owner.is_cut:
+            self._lost(ConnectionError(errno.ENETUNREACH, "this broker is cut off from the others"))
             return
         address = self._owner.endpoint_of(self.broker_id)
         if address is None:

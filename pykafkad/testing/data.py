@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 Span = tuple[int, int]  # the first offset of a partition, and the one after its last
 
 ALL_REPLICAS = -1
+# Said by a broker that does not lead the partition, or has not heard yet that it does; nothing was written.
+NOT_THERE = (errors.NOT_LEADER_OR_FOLLOWER, errors.UNKNOWN_TOPIC_OR_PARTITION)
 WAIT_MS = (
     100  # for which a fetch waits at the broker: records come at once, and a deadline is not missed by more
 )
@@ -146,7 +148,7 @@ class Sending:
 
     def _take(self, answer: Any) -> None:
         for row in answer.responses[0].partition_responses:
-            if row.error_code == errors.NOT_LEADER_OR_FOLLOWER:
+            if row.error_code in NOT_THERE:
                 continue
             refuse(row.error_code, f"{self._topic}-{row.index}", row.error_message)
             self._found[row.index] = count(row.base_offset)

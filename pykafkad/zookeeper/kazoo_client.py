@@ -11,6 +11,9 @@ from __future__ import annotations
 import logging
 import time
 from _thread import allocate_lock, start_new_thread
+from contextlib import suppress
+from errno import ENETUNREACH
+from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
@@ -73,6 +76,7 @@ class KazooZooKeeper:
         self._watch_listeners: list[OnWatch] = []
         self._state_listeners: list[OnState] = []
         self._watched: tuple[set[str], set[str]] = set(), set()  # paths, of whose data and of whose children
+        self._line = Line()
         self._is_closed = False
         self._is_started = False
         self._client: Any = None
@@ -103,6 +107,17 @@ class KazooZooKeeper:
         self._pipeline.cut()
         self._end_session()
         self._pipeline.end(zk.CLOSED)
+
+    # -- drills
+
+    def cut(self) -> None:
+        """The connection is lost, and there is no other until mend(): the session goes on at the server, until it
+        expires."""
+        self._line.is_cut = True
+        self._line.drop()
+
+    def mend(self) -> None:
+        self._line.is_cut = False
 
     def _end_session(self) -> None:
         ended = allocate_lock()
@@ -151,7 +166,7 @@ class KazooZooKeeper:
         return KazooClient(
             self._hosts,
             timeout=settings.session_timeout_ms / 1000,
-            handler=Inline(),
+            handler=Inline(self._line),
             connection_retry=KazooRetry(max_tries=-1, delay=RETRY_DELAY_S, max_delay=RETRY_MAX_DELAY_S),
             logger=self._logger,
             **more,
@@ -328,15 +343,43 @@ class KazooZooKeeper:
         return path[len(self._chroot) :] or "/"
 
 
+class Line:
+    """What connects to ZooKeeper. It may be cut, from another thread than the one that connects."""
+
+    def __init__(self) -> None:
+        self.is_cut = False
+        self._socket: Any = None
+
+    def check(self) -> None:
+        if self.is_cut:
+            raise ConnectionError(ENETUNREACH, "this broker is cut off from ZooKeeper")
+
+    def hold(self, connected: Any) -> Any:
+        self._socket = connected
+        if self.is_cut:
+            self.drop()
+        return connected
+
+    def drop(self) -> None:
+        if self._socket is not None:
+            with suppress(OSError):  # it has ended
+                self._socket.shutdown(SHUT_RDWR)
+
+
 class Inline(SequentialThreadingHandler):  # type: ignore[misc]
     """What kazoo would have its workers call is called by its connection's thread."""
 
-    def __init__(self) -> None:
+    def __init__(self, line: Line) -> None:
         super().__init__()
+        self._line = line
         self.completion_queue = self.callback_queue = self
 
     def put(self, call: Callable[[], object]) -> None:
         call()
+
+    def create_connection(self, *arguments: Any, **options: Any) -> Any:
+        self._line.check()
+        return self._line.hold(super().create_connection(*arguments, **options))
 
     def start(self) -> None:
         self._running = True

@@ -503,3 +503,15 @@ def test_a_listener_whose_port_is_taken_does_not_come(door: Opener) -> None:
     assert here.listeners.counts == {"PLAINTEXT": 0}
     here.knock()
     assert here.inside == 1
+
+
+def test_a_listener_that_is_cut_off_shows_all_out_until_that_is_mended(door: Opener) -> None:
+    opened = door(TWO)
+    client, broker = opened.knock("CLIENTS"), opened.knock("BROKERS")
+    opened.listeners.cut("BROKERS")
+    opened.loop.turn(3)
+    assert opened.is_shown_out(broker) and not opened.is_shown_out(client)
+    assert opened.is_shown_out(opened.knock("BROKERS")) and not opened.is_shown_out(opened.knock("CLIENTS"))
+    opened.listeners.mend()
+    assert not opened.is_shown_out(opened.knock("BROKERS"))
+    assert opened.inside == 3

@@ -178,3 +178,16 @@ def test_there_is_a_bound_on_what_waits(street: Street) -> None:
     link.close()
     assert len(street.house.come(2)) == 2 and not link.is_full
     sock.close()
+
+
+def test_a_broker_that_is_cut_off_reaches_nobody_until_that_is_mended(street: Street) -> None:
+    street.ask()
+    link = street.peers.to(2, PLAIN)
+    link.ask(fetch("topic"), 12, street.house.told.append)
+    street.peers.cut()
+    link.ask(fetch("topic"), 12, street.house.told.append)
+    assert all(isinstance(each, ConnectionError) for each in street.house.come(2))
+    assert street.asked_for == [2], "it is not even looked up"
+    street.peers.mend()
+    street.pause(PLAIN.backoff_ms)
+    assert isinstance(street.ask()[0], FetchResponse)

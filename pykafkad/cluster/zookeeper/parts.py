@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.topic_creation import Planned
     from pykafkad.cluster.zookeeper.control import Control
+    from pykafkad.cluster.zookeeper.isolation import Isolation
     from pykafkad.config_listeners import Endpoint
     from pykafkad.errors import KafkaError
     from pykafkad.replication.quotas import ReplicationQuota
@@ -119,6 +120,7 @@ class Cluster(Protocol):
     controlling: Controlling
     replication: Replication
     peers: Any
+    isolation: Isolation
 
     @property
     def broker_epoch(self) -> int: ...

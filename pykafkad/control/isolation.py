@@ -1,0 +1,33 @@
+"""`isolate` and `heal`: a broker of a cluster is cut off from the others and from ZooKeeper, and joined again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pykafkad.control.lines import CommandError, check_known
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pykafkad.cluster.zookeeper.isolation import Isolation
+    from pykafkad.server import Broker
+
+    Row = dict[str, Any]
+
+
+def isolate(broker: Broker, client: object, arguments: Row) -> Iterator[Row | None]:
+    check_known(arguments)
+    of(broker).begin()
+    yield {"isolated": True}
+
+
+def heal(broker: Broker, client: object, arguments: Row) -> Iterator[Row | None]:
+    check_known(arguments)
+    of(broker).end()
+    yield {"isolated": False}
+
+
+def of(broker: Broker) -> Isolation:
+    if broker.cluster is None:
+        raise CommandError("this broker is a cluster of its own: there is nobody to be cut off from")
+    return broker.cluster.isolation
