@@ -7,6 +7,7 @@ the listeners; the controller that is too early tries again.
 
 from __future__ import annotations
 
+import os
 from functools import partial
 from random import randrange
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +19,7 @@ from pykafkad.cluster.zookeeper.controller import ZooKeeperController
 from pykafkad.cluster.zookeeper.controller_messages import forms_of, protocol_of
 from pykafkad.cluster.zookeeper.controlling import Controlling
 from pykafkad.cluster.zookeeper.departure import Departure
+from pykafkad.cluster.zookeeper.isolation import Isolation
 from pykafkad.cluster.zookeeper.metadata import ClusterImage
 from pykafkad.cluster.zookeeper.producer_ids import ProducerIds
 from pykafkad.cluster.zookeeper.registration import BrokerRegistration
@@ -34,7 +36,8 @@ from pykafkad.storage.zookeeper_directories import ZooKeeperLogs
 from pykafkad.uuids import random_uuid, to_text
 from pykafkad.zookeeper import znodes
 from pykafkad.zookeeper.client import NODE_EXISTS, OK, Create, GetData, State
-from pykafkad.zookeeper.kazoo_client import KazooZooKeeper, Settings
+from pykafkad.zookeeper.kazoo_client import KazooZooKeeper
+from pykafkad.zookeeper.settings import settings_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -67,9 +70,14 @@ class ClusterBroker(Broker):
         super().__init__(config, clock)
         self.storage = cast("ZooKeeperLogs", NoLogs())
         self.image = self._metadata = ClusterImage()
-        self.zookeeper = KazooZooKeeper(zookeeper_settings(config), self.reactor.post)
-        self.cluster = Cluster(self.zookeeper, self.image, self.node_id, config.inter_broker_listener)
-        self.cluster.peers = Peers(self.reactor, self.look_up, self.cluster.address_of)
+        self.zookeeper = KazooZooKeeper(settings_of(config, os.environ, text_of), self.reactor.post)
+        listener = config.inter_broker_listener
+        isolation = Isolation(self.listeners, listener, self.zookeeper)
+        self.cluster = Cluster(self.zookeeper, isolation, self.image, self.node_id, listener)
+        self.cluster.peers = self._peers(self.cluster.address_of)
+
+    def _peers(self, endpoint_of: Callable[[int], tuple[str, int] | None]) -> Peers:
+        return self.cluster.isolation.joined(Peers(self.reactor, self.look_up, endpoint_of))
 
     # -- start
 
@@ -169,7 +177,7 @@ class ClusterBroker(Broker):
             self.zookeeper,
             cast("Mapping[str, Any]", config),
             forms,
-            lambda endpoint_of: Peers(reactor, self.look_up, endpoint_of),
+            self._peers,
             reactor.call_later,
             self.slices.run,
             self.clock.now_ms,
@@ -238,10 +246,6 @@ class ClusterBroker(Broker):
         return False
 
 
-def zookeeper_settings(config: Any) -> Settings:
-    return Settings(
-        config["zookeeper.connect"],
-        config["zookeeper.session.timeout.ms"],
-        config["zookeeper.max.in.flight.requests"],
-        config["zookeeper.set.acl"],
-    )
+def text_of(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read()

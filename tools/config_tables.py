@@ -22,12 +22,23 @@ ABOUT_OWN = {
 }
 # Those of Kafka 3.9 that a broker in a cluster on ZooKeeper has.
 ABOUT_ZOOKEEPER = {
-    "zookeeper.connect": "HOST:PORT of ZooKeeper's servers, with commas between, and a /CHROOT perhaps: this broker is one of"
-    " that cluster. Nothing: a single node.",
+    "zookeeper.connect": "HOST:PORT of ZooKeeper's servers, with commas between, and perhaps a /CHROOT: this broker is"
+    " one of that cluster. Nothing: a single node.",
     "zookeeper.session.timeout.ms": "After how long without a word ZooKeeper takes the broker for dead.",
     "zookeeper.connection.timeout.ms": "How long a start waits for ZooKeeper; nothing: zookeeper.session.timeout.ms.",
     "zookeeper.max.in.flight.requests": "Requests that are sent to ZooKeeper before the first of them is answered.",
     "zookeeper.set.acl": "Only this broker's login may change what it makes in ZooKeeper.",
+    "zookeeper.ssl.client.enable": "ZooKeeper is reached through TLS.",
+    "zookeeper.ssl.keystore.location": "A PEM file with this broker's key and certificate.",
+    "zookeeper.ssl.keystore.password": "Of the key in it.",
+    "zookeeper.ssl.keystore.type": "PEM; nothing: as the file's name ends.",
+    "zookeeper.ssl.truststore.location": "A PEM file with the authorities that ZooKeeper's certificate may be of.",
+    "zookeeper.ssl.truststore.type": "PEM; nothing: as the file's name ends.",
+    "zookeeper.ssl.endpoint.identification.algorithm": "HTTPS: the certificate must name the host. Empty: it need not.",
+    "zookeeper.ssl.cipher.suites": "Refused.",
+    "zookeeper.ssl.enabled.protocols": "Refused.",
+    "zookeeper.ssl.crl.enable": "True is refused.",
+    "zookeeper.ssl.ocsp.enable": "True is refused.",
     "control.plane.listener.name": "The listener through which the controller reaches the brokers; nothing:"
     " inter.broker.listener.name.",
     "controlled.shutdown.max.retries": "How often a controller that could not move everything is asked again.",

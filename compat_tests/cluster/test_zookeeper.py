@@ -26,7 +26,8 @@ from pykafkad.zookeeper.client import (
     SetData,
     State,
 )
-from pykafkad.zookeeper.kazoo_client import KazooZooKeeper, Settings
+from pykafkad.zookeeper.kazoo_client import KazooZooKeeper
+from pykafkad.zookeeper.settings import Settings
 
 SESSION_MS = 4000  # as short as the server allows
 DEADLINE_S = 60.0

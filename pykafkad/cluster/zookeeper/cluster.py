@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.zookeeper.control import Control
+    from pykafkad.cluster.zookeeper.isolation import Isolation
     from pykafkad.cluster.zookeeper.parts import Changes, Controlling, Registration, Replication
     from pykafkad.cluster.zookeeper.producer_ids import ProducerIds
     from pykafkad.errors import KafkaError
@@ -36,10 +37,14 @@ class Cluster:
     control: Control
     controlling: Controlling
 
-    def __init__(self, zookeeper: ZooKeeper, image: Image, node_id: int, listener: str) -> None:
+    peers: Peers
+
+    def __init__(
+        self, zookeeper: ZooKeeper, isolation: Isolation, image: Image, node_id: int, listener: str
+    ) -> None:
         """`listener`: on which the brokers reach each other."""
         self.zookeeper = zookeeper
-        self.peers: Peers
+        self.isolation = isolation
         self._image = image
         self._node_id = node_id
         self._listener = listener
