@@ -188,6 +188,13 @@ class ClusterBroker(Broker):
         if state is State.EXPIRED:
             self.cluster.controlling.resign()
 
+    def start(self) -> None:
+        super().start()
+        controlling = self.cluster.controlling
+        self.zookeeper.on_state(self._session_changed)
+        self.cluster.registration.on_registered = controlling.begin
+        controlling.begin()
+
     # -- the loop, before it runs by itself
 
     def _runs_until(self, is_done: Callable[[], bool], wait_ms: int) -> bool:

@@ -20,6 +20,9 @@ BETWEEN_BROKERS = {
     4: Api(4, "leader_and_isr", (0, 7)),
     5: Api(5, "stop_replica", (0, 4)),
     6: Api(6, "update_metadata", (0, 8)),
+    7: Api(7, "controlled_shutdown", (1, 3)),
+    56: Api(56, "alter_partition", (0, 3)),
+    67: Api(67, "allocate_producer_ids", (0, 0)),
 }
 
 APIS: dict[int, Api] = dict(

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.zookeeper.isolation import Isolation
     from pykafkad.config_listeners import Endpoint
     from pykafkad.errors import KafkaError
+    from pykafkad.pure.controller.events import Event
     from pykafkad.replication.quotas import ReplicationQuota
     from pykafkad.slices import Work
 
@@ -81,6 +82,9 @@ class Controlling(Protocol):
 
     def resign(self) -> None:
         """The session was lost, or the broker stops."""
+
+    def ask(self, make: Callable[..., Event], done: Callable[[Any], object], *facts: Any) -> None:
+        """A request to the controller; `done` is called with its answer, or with an error code."""
 
 
 class Replication(Protocol):

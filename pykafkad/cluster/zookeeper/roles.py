@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
+from pykafkad.cluster.image import NO_LEADER
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from pykafkad.logs import logger
 from pykafkad.pure.control_requests import states_of, stops_of, why_not_stopped, why_not_taken
@@ -123,7 +124,8 @@ class Roles:
         elif state.leader in self._image.brokers:
             self._follow(replica, state)
         else:
-            log.error(f"{replica.name} cannot follow broker {state.leader}, which is not alive")
+            write = log.info if state.leader == NO_LEADER else log.error
+            write(f"{replica.name} goes on as it is: its leader is broker {state.leader}, which is not alive")
             return errors.NONE
         self._partition_epochs[key] = state.partition_epoch
         return errors.NONE
