@@ -1,8 +1,8 @@
 """Starting, ending, pausing and waking the processes of a cluster on one machine.
 
-Owns the order: ZooKeeper and the brokers begin together, since brokers try again until it answers; at the end the
-brokers stop one after the other and ZooKeeper last, so that each can hand over what it leads. A process that does not
-stop in time is killed.
+Owns the order: ZooKeeper first, and when it answers, all brokers at once, none of which has to try again then; at the end
+the brokers stop one after the other and ZooKeeper last, so that each can hand over what it leads. A process that does
+not stop in time is killed.
 """
 
 from __future__ import annotations
@@ -55,13 +55,12 @@ class LocalCluster:
         if self.home.zookeeper is not None:
             if not self.home.zookeeper.process.is_running:
                 self.home.zookeeper.start(zookeeper.jars())
+            self.home.zookeeper.wait()
         elif not zookeeper_answers(self.home.zookeeper_connect):
             raise ClusterError(f"no ZooKeeper answers at {self.home.zookeeper_connect}")
         missing = [each for each in self.home.brokers.values() if not each.process.is_running]
         for broker in missing:
             self._begin(broker)
-        if self.home.zookeeper is not None:
-            self.home.zookeeper.wait()
         self.wait(self.home.brokers)
 
     def stop(self) -> None:
@@ -115,16 +114,19 @@ class LocalCluster:
 
     def wait(self, ids: Iterable[int], seconds: float = READY_S) -> None:
         """Until each of these brokers answers, and knows all of them and a controller."""
-        wanted = set(ids)
+        brokers = [self.home.broker(id) for id in ids]
+        wanted = {broker.id for broker in brokers}
         deadline = time.monotonic() + seconds
-        for id in wanted:
-            broker = self.home.broker(id)
+        for broker in brokers:
             while not self._is_ready(broker, wanted):
-                if not broker.process.is_running:
-                    raise ClusterError(f"broker {id} ended at its start; its log ends:\n{log_tail(broker)}")
+                for other in brokers:
+                    if not other.process.is_running:
+                        raise ClusterError(
+                            f"broker {other.id} ended at its start; its log ends:\n{log_tail(other)}"
+                        )
                 if time.monotonic() > deadline:
                     raise ClusterError(
-                        f"broker {id} was not ready in {seconds:g} s; its log ends:\n{log_tail(broker)}"
+                        f"broker {broker.id} was not ready in {seconds:g} s; its log ends:\n{log_tail(broker)}"
                     )
                 time.sleep(POLL_S)
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 FILE = "cluster.json"
 HOST = "127.0.0.1"
 BROKERS_MAX = 100
+CONNECTION_MS = 30_000
 SESSION_MS = 6000  # Kafka's 18 s are for networks: on one machine a broker that is killed is missed sooner
 PORTS_TRIED = 100
 
@@ -154,6 +155,7 @@ def properties(home: Home, broker: BrokerHome, overrides: Mapping[str, str]) -> 
         "broker.id": str(broker.id),
         "zookeeper.connect": home.zookeeper_connect,
         "zookeeper.session.timeout.ms": str(SESSION_MS),
+        "zookeeper.connection.timeout.ms": str(CONNECTION_MS),
         "listeners": listeners,
         "advertised.listeners": listeners,
         "listener.security.protocol.map": "CLIENT:PLAINTEXT,INTERNAL:PLAINTEXT",
