@@ -32,6 +32,7 @@ USAGE = """\
 usage: pykafkad start [server.properties] [options]
        pykafkad open DIR... --read-only [options]
        pykafkad run [options] -- COMMAND
+       pykafkad cluster up [--brokers N] [options]
        pykafkad TOOL [options]
        pykafkad completion bash|zsh|fish
        pykafkad help | --version
@@ -57,7 +58,12 @@ Confluent's, Bitnami's and wurstmeister's images are understood), and from the o
 
 
 # The commands with modules of their own.
-MODULES = {"open": "pykafkad.opening", "run": "pykafkad.running", "completion": "pykafkad.completion"}
+MODULES = {
+    "open": "pykafkad.opening",
+    "run": "pykafkad.running",
+    "cluster": "pykafkad.local_cluster.command",
+    "completion": "pykafkad.completion",
+}
 
 
 class UsageError(Exception):

@@ -40,6 +40,7 @@ OTHERS = {
     "start": ("pykafkad.cli", "serve Kafka's protocol"),
     "open": ("pykafkad.opening", "serve copied data directories, read only"),
     "run": ("pykafkad.running", "run a command with a broker of its own"),
+    "cluster": ("pykafkad.local_cluster.command", "several brokers on this machine, with ZooKeeper"),
     "completion": ("", "a script that completes this command line in bash, zsh or fish"),
     "help": ("", "explain the commands"),
 }

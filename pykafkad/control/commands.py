@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from pykafkad.control import VERSION, facts, status, tracing
+from pykafkad.control import VERSION, facts, isolation, status, tracing
 from pykafkad.control.lines import CommandError, encoded
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ COMMANDS: dict[str, Command] = {
     "status": status.rows,
     "facts": facts.rows,
     "trace": tracing.begin,
+    "isolate": isolation.isolate,
+    "heal": isolation.heal,
 }
 
 

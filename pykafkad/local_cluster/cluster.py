@@ -12,6 +12,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pykafkad.control.client import ControlClient, ControlError
 from pykafkad.errors import KafkaError
 from pykafkad.local_cluster import home as homes
 from pykafkad.local_cluster import zookeeper
@@ -105,6 +106,27 @@ class LocalCluster:
 
     def resume_broker(self, id: int) -> None:
         self.home.broker(id).process.resume()
+
+    def isolate_broker(self, id: int) -> None:
+        """It is cut off from the other brokers and from ZooKeeper; its clients still reach it."""
+        self._tell(id, "isolate", isolated=True)
+
+    def heal_broker(self, id: int) -> None:
+        self._tell(id, "heal", isolated=False)
+
+    def _tell(self, id: int, command: str, *, isolated: bool) -> None:
+        broker = self.home.broker(id)
+        if not broker.process.is_running:
+            raise ClusterError(f"broker {id} is not running")
+        try:
+            client = ControlClient(broker.data)
+            try:
+                list(client.ask(command))
+            finally:
+                client.close()
+        except ControlError as problem:
+            raise ClusterError(f"broker {id}: {problem}") from problem
+        broker.process.mark_isolated(isolated)
 
     def _begin(self, broker: BrokerHome) -> None:
         command, environment = self._launch(broker)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 USAGE = """\
 usage: pykafkad cluster up [--brokers N] [--zookeeper HOST:PORT] [--data DIR] [--override KEY=VALUE] [--detach]
        pykafkad cluster status --data DIR [--json]
-       pykafkad cluster kill|start|stop|pause|resume N --data DIR
+       pykafkad cluster kill|start|stop|pause|resume|isolate|heal N --data DIR
        pykafkad cluster down --data DIR
 
 Several brokers on this machine, with ZooKeeper. The ready line names all of them:
@@ -40,6 +40,8 @@ pykafkad ready: bootstrap.servers=HOST:PORT,HOST:PORT,HOST:PORT
   stop N       stop broker N in order (SIGTERM): it hands over what it leads
   pause N      stop the process of broker N where it is (SIGSTOP)
   resume N     let it go on
+  isolate N    cut broker N off from the other brokers and from ZooKeeper; its clients still reach it
+  heal N       join it to them again
   down         stop all brokers, and ZooKeeper if it was started by `up`
 
   --brokers N            how many brokers: 3, or as many as DIR has
@@ -255,5 +257,7 @@ COMMANDS: dict[str, Callable[[ClusterOptions], int]] = {
     "stop": of_broker(LocalCluster.stop_broker),
     "pause": of_broker(LocalCluster.pause_broker),
     "resume": of_broker(LocalCluster.resume_broker),
+    "isolate": of_broker(LocalCluster.isolate_broker),
+    "heal": of_broker(LocalCluster.heal_broker),
     "down": down,
 }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 POLL_S = 0.01
+PAUSED, ISOLATED = "paused", "isolated"  # files beside that of the process, while it is so
 WRITTEN_S = 5.0  # after the lock is taken the id is written at once
 
 
@@ -31,10 +32,6 @@ class Process:
         self.name = name
         self._path = path
         self._child: subprocess.Popen[bytes] | None = None  # if we are its parent: it is waited for
-
-    @property
-    def _paused_path(self) -> str:
-        return f"{self._path}.paused"
 
     @property
     def pid(self) -> int | None:
@@ -69,7 +66,26 @@ class Process:
 
     @property
     def is_paused(self) -> bool:
-        return os.path.exists(self._paused_path) and self.is_running
+        return self._is_marked(PAUSED)
+
+    @property
+    def is_isolated(self) -> bool:
+        return self._is_marked(ISOLATED)
+
+    def mark_isolated(self, isolated: bool) -> None:
+        """Whoever has cut it off, or joined it again, says so here; it ends with the process."""
+        (self._mark if isolated else self._unmark)(ISOLATED)
+
+    def _is_marked(self, mark: str) -> bool:
+        return os.path.exists(f"{self._path}.{mark}") and self.is_running
+
+    def _mark(self, mark: str) -> None:
+        with open(f"{self._path}.{mark}", "w", encoding="ascii"):
+            pass
+
+    def _unmark(self, mark: str) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f"{self._path}.{mark}")
 
     # -- what is done to it
 
@@ -105,8 +121,8 @@ class Process:
                     os.close(file)
                     raise ClusterError(f"{self.name} is running already") from None
         os.ftruncate(file, 0)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._paused_path)
+        self._unmark(PAUSED)
+        self._unmark(ISOLATED)
         return file
 
     @staticmethod
@@ -122,13 +138,11 @@ class Process:
 
     def pause(self) -> None:
         self.signal(signal.SIGSTOP)
-        with open(self._paused_path, "w", encoding="ascii"):
-            pass
+        self._mark(PAUSED)
 
     def resume(self) -> None:
         self.signal(signal.SIGCONT)
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._paused_path)
+        self._unmark(PAUSED)
 
     def kill(self) -> None:
         """As in a crash."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pykafkad.local_cluster.home import BrokerHome, Home
+    from pykafkad.local_cluster.process import Process
 
     Row = dict[str, Any]
     Lags = dict[tuple[str, int], dict[int, int]]  # topic and partition -> broker -> records
@@ -47,7 +48,9 @@ PARTITION_COLUMNS = (
 
 def gather(home: Home) -> Row:
     """All of it, as --json shows it."""
-    answers = {broker.id: _ask(broker) for broker in home.brokers.values()}
+    # Who is cut off knows less than the others.
+    brokers = sorted(home.brokers.values(), key=lambda broker: broker.process.is_isolated)
+    answers = {broker.id: _ask(broker) for broker in brokers}
     told = {id: answer for id, answer in answers.items() if answer is not None}
     view = next(
         (told[answer[0].controller_id] for answer in told.values() if answer[0].controller_id in told), None
@@ -133,8 +136,10 @@ def _broker(broker: BrokerHome, epochs: dict[str, int], partitions: list[Row]) -
     }
 
 
-def _state(process: Any) -> str:
-    return "paused" if process.is_paused else "running" if process.is_running else "stopped"
+def _state(process: Process) -> str:
+    if not process.is_running:
+        return "stopped"
+    return "paused" if process.is_paused else "isolated" if process.is_isolated else "running"
 
 
 def _epochs(home: Home) -> dict[str, int]:

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pykafkad.testing.aio import AsyncBroker
     from pykafkad.testing.broker import Broker
     from pykafkad.testing.client import Client
+    from pykafkad.testing.cluster import Cluster
     from pykafkad.testing.errors import BrokerError, BrokerTimeout
     from pykafkad.testing.groups import Group, Member
     from pykafkad.testing.record import Record
@@ -20,6 +21,7 @@ HOMES = {
     "AsyncBroker": "aio",
     "Broker": "broker",
     "Client": "client",
+    "Cluster": "cluster",
     "BrokerError": "errors",
     "BrokerTimeout": "errors",
     "Group": "groups",
@@ -27,7 +29,17 @@ HOMES = {
     "Record": "record",
 }
 
-__all__ = ["AsyncBroker", "Broker", "BrokerError", "BrokerTimeout", "Client", "Group", "Member", "Record"]
+__all__ = [
+    "AsyncBroker",
+    "Broker",
+    "BrokerError",
+    "BrokerTimeout",
+    "Client",
+    "Cluster",
+    "Group",
+    "Member",
+    "Record",
+]
 
 
 def __getattr__(name: str) -> object:

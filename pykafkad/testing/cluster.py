@@ -160,6 +160,13 @@ class Cluster(Operations):
     def resume(self, id: int) -> None:
         self._do(self._local.resume_broker, id)
 
+    def isolate(self, id: int) -> None:
+        """Cut a broker off from the other brokers and from ZooKeeper, until heal(); its clients still reach it."""
+        self._do(self._local.isolate_broker, id)
+
+    def heal(self, id: int) -> None:
+        self._do(self._local.heal_broker, id)
+
     def log_text(self, id: int) -> str:
         """Everything that a broker logged, over all its starts."""
         with open(self.home.broker(id).log, encoding="utf-8", errors="replace") as file:
