@@ -33,6 +33,7 @@ usage: pykafkad start [server.properties] [options]
        pykafkad open DIR... --read-only [options]
        pykafkad run [options] -- COMMAND
        pykafkad cluster up [--brokers N] [options]
+       pykafkad sql [COMMAND] [options]
        pykafkad TOOL [options]
        pykafkad completion bash|zsh|fish
        pykafkad help | --version
@@ -62,6 +63,7 @@ MODULES = {
     "open": "pykafkad.opening",
     "run": "pykafkad.running",
     "cluster": "pykafkad.local_cluster.command",
+    "sql": "pykafkad.pipelines.commands.sql",
     "completion": "pykafkad.completion",
 }
 

@@ -41,6 +41,7 @@ OTHERS = {
     "open": ("pykafkad.opening", "serve copied data directories, read only"),
     "run": ("pykafkad.running", "run a command with a broker of its own"),
     "cluster": ("pykafkad.local_cluster.command", "several brokers on this machine, with ZooKeeper"),
+    "sql": ("pykafkad.pipelines.commands.sql", "streams and tables over topics in SQL: a shell, scripts"),
     "completion": ("", "a script that completes this command line in bash, zsh or fish"),
     "help": ("", "explain the commands"),
 }

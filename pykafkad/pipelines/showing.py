@@ -6,6 +6,7 @@ from pykafkad.pipelines import settings
 from pykafkad.pipelines.analysis.sources import DataSource
 from pykafkad.pipelines.answers import Answer, Grid
 from pykafkad.pipelines.catalog import Catalog
+from pykafkad.pipelines.functions.registry import Function, Functions
 from pykafkad.pipelines.syntax.ast import ColumnDefinition, Describe, DescribeAll, Kind, Role, Show
 from pykafkad.pipelines.syntax.formatting import string
 
@@ -127,3 +128,21 @@ def _more(catalog: Catalog, source: DataSource) -> Grid:
         ("Queries that write it", ", ".join(writing)),
     ]
     return Grid(("", ""), [row for row in rows if row[1]])
+
+
+# --- functions
+
+
+def functions(known: Functions) -> Grid:
+    rows = [(function.name, function.kind, function.category) for function in known.all()]
+    return Grid(
+        ("Function Name", "Kind", "Category"), rows, note="For more of one run: DESCRIBE FUNCTION <name>;"
+    )
+
+
+def described_function(function: Function) -> list[Answer]:
+    rows = [("Name", function.name), ("Kind", function.kind), ("Category", function.category)]
+    if function.description:
+        rows.append(("Overview", function.description))
+    variants = [(f"{function.name}{variant.signature}",) for variant in function.variants]
+    return [Grid(("", ""), rows), Grid(("Variation",), variants)]

@@ -1,0 +1,107 @@
+"""`pykafkad sql run`: a script's statements, and then its queries, for as long as is asked."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+
+from pykafkad.pipelines.checking import Checker, read
+from pykafkad.pipelines.commands.arguments import Arguments, UsageError
+from pykafkad.pipelines.commands.explain import width
+from pykafkad.pipelines.rendering import lines
+from pykafkad.pipelines.running.broker import Broker
+from pykafkad.pipelines.running.progress import Progress
+from pykafkad.pipelines.running.runner import Runner
+from pykafkad.pipelines.syntax.parser import parse_script
+from pykafkad.tools import output, settings
+
+USAGE = """\
+usage: pykafkad sql run FILE.sql [options]
+
+Obeys the statements of a script and keeps its queries going until it is stopped. Before anything is done the whole
+script is checked. Progress goes to a terminal's last line, or once a second as JSON lines into a pipe, where the
+answers of statements go to standard error. Queries run in this process and keep their state in memory: they begin
+anew with each run.
+
+  --bootstrap-server HOST:PORT  the brokers; without it those of KAFKA_BOOTSTRAP_SERVERS, else localhost:9092
+  --command-config FILE  configs of a Kafka client
+  --host HOST       where the queries run: local, in this process
+  --once            do what is in the topics now, with all that follows from it, and end
+  --until-idle      end when the queries have done all that there is
+
+With --once and --until-idle queries begin at the earliest records unless the script sets auto.offset.reset.
+"""
+IDLE_S = 0.01
+HOSTS = ("local",)
+
+
+def main(arguments: Sequence[str]) -> int:
+    given = Arguments(
+        arguments, ("--bootstrap-server", "--command-config", "--host"), ("--once", "--until-idle")
+    )
+    file = given.file()
+    if given.values.get("--host", "local") not in HOSTS:
+        raise UsageError(f"--host {given.values['--host']}: {', '.join(HOSTS)} is there")
+    if len(given.flags) > 1:
+        raise UsageError("--once or --until-idle?")
+    text = read(file)
+    problems = list(Checker().script(text, file))
+    for problem in problems:
+        output.error(str(problem))
+    if problems:
+        return 1
+    runner = Runner(connected(given), output.error)
+    try:
+        return run(runner, text, given.flags)
+    finally:
+        runner.close()
+
+
+def connected(given: Arguments) -> Broker:
+    file = given.values.get("--command-config")
+    configs = settings.load(file) if file is not None else {}
+    settings.check_security(configs)
+    return Broker(settings.bootstrap(given.values.get("--bootstrap-server"), configs), configs)
+
+
+def run(runner: Runner, text: str, flags: set[str]) -> int:
+    if flags:
+        runner.catalog.properties["auto.offset.reset"] = "earliest"
+    watched = os.isatty(1)
+    for parsed in parse_script(text, runner.variables):
+        for answer in runner.obey(parsed):
+            for line in lines(answer, width()):
+                (output.line if watched else output.error)(line)
+    output.flush()
+    progress = Progress(runner.engine, watched)
+    if "--once" in flags:
+        _once(runner, progress)
+    else:
+        _go_on(runner, progress, until_idle="--until-idle" in flags)
+    progress.show(final=True)
+    return 1 if any(task.problem for task in runner.engine.tasks.values()) else 0
+
+
+def _once(runner: Runner, progress: Progress) -> None:
+    engine = runner.engine
+    written = {task.plan.sink.topic for task in engine.tasks.values() if task.plan.sink is not None}
+    now = runner.broker.ends(partition for partition in engine.partitions() if partition[0] not in written)
+    for task in engine.tasks.values():
+        task.reading.merging.stop_at(now)
+    _go_on(runner, progress, until_idle=True)
+
+
+def _go_on(runner: Runner, progress: Progress, until_idle: bool) -> None:
+    """Until somebody stops it, or nothing is left to do. Queries that have all failed leave nothing to do either."""
+    engine = runner.engine
+    while any(task.problem is None for task in engine.tasks.values()):
+        moved = engine.step()
+        runner.note_failures()
+        if progress.is_due:
+            progress.show()
+        if moved:
+            continue
+        if until_idle and not engine.is_behind():
+            return
+        time.sleep(IDLE_S)

@@ -1,0 +1,163 @@
+"""The plain loop with a cluster: queries that read topics and write topics, a slice of records each in turn.
+
+What a query writes is acknowledged before what it read counts as done (`Positions`), so whoever keeps these starts again
+without a gap: at least once. A query's state is in memory. A query that fails stops alone, and says at which record.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+
+from pykafkad.errors import KafkaError
+from pykafkad.pipelines.formats import BadRecord
+from pykafkad.pipelines.plan.ends import Record
+from pykafkad.pipelines.plan.rows import Row
+from pykafkad.pipelines.plan.topology import Plan, States
+from pykafkad.pipelines.running.broker import Broker
+from pykafkad.pipelines.running.reading import Reading
+from pykafkad.tools import failures
+from pykafkad.tools.admin import Partition
+
+ATTEMPTS = 8
+SLICE = 500
+"""Records of one query before the next one has its turn."""
+
+
+class Counts:
+    """What a query has done so far."""
+
+    __slots__ = ("bad", "read", "written")
+
+    def __init__(self) -> None:
+        self.read = self.written = self.bad = 0
+
+
+class Task:
+    """A query that runs. `told` hears of records that cannot be read."""
+
+    def __init__(self, query_id: str, plan: Plan, reading: Reading, told: Callable[[str], object]) -> None:
+        self.id, self.plan, self.reading = query_id, plan, reading
+        self.states: States = {}
+        self.counts = Counts()
+        self.is_paused = False
+        self.problem: str | None = None
+        """Why it has stopped."""
+        self.stream_time = -1
+        self.attempts, self.waits_until = 0, 0.0
+        self._told = told
+        self._last: Record | None = None
+
+    @property
+    def runs(self) -> bool:
+        return not self.is_paused and self.problem is None
+
+    def rows(self, limit: int) -> Iterator[Row]:
+        """What follows from the next records, at most so many."""
+        for record in self._next(limit):
+            yield from self.plan.rows(record, self.states, self._bad)
+
+    def records(self, limit: int) -> Iterator[Record]:
+        for record in self._next(limit):
+            for written in self.plan.records(record, self.states, self._bad):
+                self.counts.written += 1
+                yield written
+
+    def _next(self, limit: int) -> Iterator[Record]:
+        for _ in range(limit):
+            record = self.reading.merging.next()
+            if record is None:
+                return
+            self.counts.read += 1
+            self.stream_time = max(self.stream_time, record.time)
+            self._last = record
+            yield record
+
+    def _bad(self, record: Record, error: BadRecord) -> None:
+        self.counts.bad += 1
+        self._told(f"{self.id}: {place(record)} is left out: {error}")
+
+    def fail(self, error: Exception) -> None:
+        where = f" at {place(self._last)}" if self._last is not None else ""
+        self.problem = f"{type(error).__name__}: {error}{where}"
+        self._told(f"{self.id} has stopped: {self.problem}")
+
+
+def place(record: Record) -> str:
+    return f"{record.topic}-{record.partition} offset {record.offset}"
+
+
+class Engine:
+    def __init__(self, broker: Broker, told: Callable[[str], object]) -> None:
+        self.broker = broker
+        self.tasks: dict[str, Task] = {}
+        self.told = told
+        self._refused: list[tuple[Task, Exception]] = []
+
+    def start(self, query_id: str, plan: Plan, starts: Mapping[Partition, int]) -> Task:
+        task = self.tasks[query_id] = Task(query_id, plan, Reading(self.broker, starts), self.told)
+        return task
+
+    def stop(self, query_id: str) -> None:
+        self.tasks.pop(query_id).reading.close()
+
+    def step(self) -> bool:
+        """A turn of each query; whether any had something to do."""
+        moved = False
+        for task in list(self.tasks.values()):
+            if task.runs:
+                moved = self._turn(task) or moved
+        self.broker.flush()
+        for task, error in self._refused:
+            if task.problem is None:
+                task.fail(error)
+        self._refused.clear()
+        return moved
+
+    def _turn(self, task: Task) -> bool:
+        if time.monotonic() < task.waits_until:
+            return False
+        try:
+            arrived = task.reading.poll()
+        except (OSError, KafkaError) as error:
+            self._try_again(task, error)
+            return False
+        task.attempts = 0
+        try:
+            before = task.counts.read
+            for record in task.records(SLICE):
+                self.broker.send(record, partial(self._sent, task))
+        except Exception as error:
+            task.fail(error)
+            return True
+        return arrived or task.counts.read > before
+
+    def _try_again(self, task: Task, error: Exception) -> None:
+        """A cluster that does not answer may do so later: in 0.1 s, 0.2 s, 0.4 s ..."""
+        task.attempts += 1
+        if task.attempts > ATTEMPTS:
+            task.fail(error)
+            return
+        if task.attempts == 1:
+            self.told(f"{task.id}: {failures.message_of(error)}; it is tried again")
+        task.waits_until = time.monotonic() + 0.05 * 2**task.attempts
+
+    def _sent(self, task: Task, error: Exception | None) -> None:
+        if error is not None:
+            self._refused.append((task, error))
+
+    def is_behind(self) -> bool:
+        """Whether anything is left that a query which runs has not read. The topics' ends are asked."""
+        ends = self.broker.ends(self.partitions())
+        return any(task.runs and task.reading.merging.is_behind(ends) for task in self.tasks.values())
+
+    def partitions(self) -> list[Partition]:
+        """What is read by queries that run."""
+        return list(
+            dict.fromkeys(p for task in self.tasks.values() if task.runs for p in task.reading.partitions)
+        )
+
+    def close(self) -> None:
+        for query_id in list(self.tasks):
+            self.stop(query_id)

@@ -1,0 +1,280 @@
+"""`pykafkad sql` as a program, against a broker: scripts that run, and the shell in a terminal."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pykafkad.testing import Broker
+
+SECONDS = 60
+SQL = [sys.executable, "-m", "pykafkad", "sql"]
+SCRIPT = """\
+CREATE STREAM rides (id BIGINT KEY, who STRING, km DOUBLE) WITH (kafka_topic='rides', partitions=2, format='JSON');
+INSERT INTO rides VALUES (1, 'ann', 3.5);
+INSERT INTO rides VALUES (2, 'bob', 7);
+INSERT INTO rides VALUES (3, 'ann', 1);
+CREATE STREAM far WITH (value_format='DELIMITED') AS SELECT id, who, km * 1000 AS m FROM rides WHERE km > 2;
+CREATE TABLE per AS SELECT who, COUNT(*) AS n, SUM(m) AS m FROM far GROUP BY who;
+"""
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Broker]:
+    with Broker() as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def fresh(broker: Broker) -> None:
+    """Every test begins without topics."""
+    every = ("--delete", "--if-exists", "--topic", "[^_].*")
+    subprocess.run(
+        [sys.executable, "-m", "pykafkad", "topics", "--bootstrap-server", broker.bootstrap_servers, *every],
+        check=True,
+        capture_output=True,
+        timeout=SECONDS,
+    )
+
+
+def sql(broker: Broker, *arguments: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    found = subprocess.run(
+        [*SQL, *arguments, "--bootstrap-server", broker.bootstrap_servers],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+        stdin=subprocess.DEVNULL,
+    )
+    assert found.returncode == code, f"{found.stdout}\n{found.stderr}"
+    return found
+
+
+def shown(broker: Broker, *statements: str) -> list[str]:
+    return sql(broker, "--execute", "".join(statements)).stdout.splitlines()
+
+
+def cells(lines: list[str]) -> list[tuple[str, ...]]:
+    """The rows of tables."""
+    return [tuple(cell.strip() for cell in line.split("|")) for line in lines if "|" in line]
+
+
+def final(found: subprocess.CompletedProcess[str]) -> dict[str, dict[str, object]]:
+    """The last line of each query."""
+    return {facts["query"]: facts for facts in map(json.loads, found.stdout.splitlines())}
+
+
+@pytest.mark.parametrize("option", ["--once", "--until-idle"])
+def test_a_script_runs_until_all_is_done(broker: Broker, tmp_path: Path, option: str) -> None:
+    file = tmp_path / "rides.sql"
+    file.write_text(SCRIPT)
+    facts = final(sql(broker, "run", str(file), option))
+    assert [(one["rows_in"], one["rows_out"], one["state"]) for one in facts.values()] == [
+        (3, 2, "RUNNING"),
+        (2, 2, "RUNNING"),
+    ]
+    table = (
+        "CREATE TABLE per (who STRING PRIMARY KEY, n INT, m DOUBLE) "
+        "WITH (kafka_topic='PER', key_format='JSON', value_format='DELIMITED');"
+    )
+    assert sorted(cells(shown(broker, table, "SELECT * FROM per;"))) == [
+        ("WHO", "N", "M"),
+        ("ann", "1", "3500.0"),
+        ("bob", "1", "7000.0"),
+    ]
+
+
+def test_a_record_that_cannot_be_read_is_left_out_and_the_rest_goes_on(
+    broker: Broker, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.sql"
+    file.write_text(
+        "CREATE STREAM texts (v STRING) WITH (kafka_topic='s', partitions=1, format='KAFKA');"
+        "INSERT INTO texts VALUES ('{\"A\": 1}');"
+        "INSERT INTO texts VALUES ('{no JSON');"
+        "INSERT INTO texts VALUES ('{\"A\": 2}');"
+        "CREATE STREAM s (a INT) WITH (kafka_topic='s', value_format='JSON');"
+        "CREATE STREAM t AS SELECT a FROM s;"
+    )
+    found = sql(broker, "run", str(file), "--until-idle")
+    (facts,) = final(found).values()
+    assert (facts["rows_in"], facts["rows_out"], facts["bad_records"]) == (3, 2, 1)
+    assert "s-0 offset 1 is left out" in found.stderr
+
+
+def test_nothing_is_done_of_a_script_with_a_mistake(broker: Broker, tmp_path: Path) -> None:
+    file = tmp_path / "wrong.sql"
+    file.write_text(f"{SCRIPT}SELECT nothing FROM per;\n")
+    found = sql(broker, "run", str(file), "--once", code=1)
+    assert found.stdout == "" and f"{file}:7:8: " in found.stderr
+    assert not any(row[0] == "rides" for row in cells(shown(broker, "SHOW TOPICS;")))
+
+
+def test_what_a_cluster_must_have_is_said_where_it_is_missing(broker: Broker) -> None:
+    create = "CREATE STREAM s (a INT) WITH (kafka_topic='nowhere', value_format='JSON');"
+    found = sql(broker, "--execute", create, code=1)
+    assert "Topic 'nowhere' does not exist" in found.stderr
+    assert "Kafka topic does not exist" not in found.stderr
+    found = sql(broker, "--execute", "ASSERT TOPIC nowhere TIMEOUT 0 SECONDS;", code=1)
+    assert "Topic nowhere does not exist" in found.stderr
+    assert shown(broker, "ASSERT NOT EXISTS TOPIC nowhere;") == [
+        "Topic nowhere does not exist, as it should."
+    ]
+    first = "CREATE STREAM s (a INT) WITH (kafka_topic='s', partitions=3, value_format='JSON');"
+    again = "CREATE STREAM u (a INT) WITH (kafka_topic='s', partitions=2, value_format='JSON');"
+    assert "it has 3 partitions, not 2" in sql(broker, "--execute", first + again, code=1).stderr
+
+
+def test_push_and_pull_and_print(broker: Broker) -> None:
+    lines = shown(
+        broker,
+        "SET 'auto.offset.reset' = 'earliest';",
+        SCRIPT,
+        "SELECT who, n FROM per EMIT CHANGES LIMIT 2;",
+        "SELECT who FROM rides WHERE km < 2;",
+        "PRINT rides FROM BEGINNING LIMIT 3;",
+    )
+    rows = cells(lines)
+    assert sorted(rows[1:3]) == [("ann", "1"), ("bob", "1")]
+    assert lines.count(" ann") == 1
+    assert sum(line.startswith("rowtime: 20") for line in lines) == 3
+    assert any('key: 2, value: {"WHO":"bob","KM":7.0}' in line for line in lines)
+
+
+def test_queries_are_paused_and_terminated_and_what_they_wrote_to_is_dropped(broker: Broker) -> None:
+    lines = shown(
+        broker,
+        SCRIPT,
+        "PAUSE CSAS_FAR_1; SHOW QUERIES; RESUME ALL; TERMINATE CTAS_PER_3; SHOW QUERIES;",
+        "DROP TABLE per DELETE TOPIC; DROP STREAM far; DROP STREAM IF EXISTS far; ASSERT NOT EXISTS TOPIC PER;",
+        "CREATE OR REPLACE STREAM rides (id BIGINT KEY) WITH (kafka_topic='rides', format='JSON'); DESCRIBE rides;",
+    )
+    states = [(row[0], row[2]) for row in cells(lines) if row[0].startswith("C")]
+    assert states == [("CSAS_FAR_1", "PAUSED"), ("CTAS_PER_3", "RUNNING"), ("CSAS_FAR_1", "RUNNING")]
+    assert cells(lines)[-1] == ("ID", "BIGINT  (key)")
+
+
+class Terminal:
+    """The shell, as somebody sees it who types."""
+
+    def __init__(self, home: Path, *arguments: str) -> None:
+        self.seen = ""
+        environment = {
+            **os.environ,
+            "XDG_DATA_HOME": str(home),
+            "TMPDIR": str(home),
+            "TERM": "dumb",
+            "COLUMNS": "80",
+        }
+        environment.pop("KAFKA_BOOTSTRAP_SERVERS", None)
+        self.pid, self._file = pty.fork()
+        if not self.pid:
+            os.execve(sys.executable, [*SQL, *arguments], environment)
+
+    def type(self, text: str) -> None:
+        os.write(self._file, text.encode())
+
+    def until(self, mark: str) -> str:
+        """What came up to the mark."""
+        deadline = time.monotonic() + SECONDS
+        while mark not in self.seen:
+            assert time.monotonic() < deadline, f"{mark!r} never came: {self.seen}"
+            if select.select([self._file], [], [], 0.1)[0]:
+                self.seen += os.read(self._file, 65536).decode(errors="replace")
+        before, _, self.seen = self.seen.partition(mark)
+        return before
+
+    def end(self) -> int:
+        """Its exit code."""
+        try:
+            while os.read(self._file, 65536):
+                pass
+        except OSError:
+            pass  # it has closed the terminal
+        os.close(self._file)
+        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Terminal]:
+    shell = Terminal(tmp_path)
+    try:
+        yield shell
+    finally:
+        try:
+            os.kill(shell.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            pass
+
+
+def test_the_shell_has_a_broker_of_its_own_and_shows_rows_until_ctrl_c(
+    terminal: Terminal, tmp_path: Path
+) -> None:
+    terminal.until("sql> ")
+    terminal.type("CREATE STREAM s (k INT KEY, v STRING)\n")
+    terminal.until("...> ")
+    terminal.type("WITH (kafka_topic='s', partitions=1, format='JSON');\n")
+    terminal.until("Stream S created")
+    terminal.type("INSERT INTO s VALUES (1, 'first'); SET 'auto.offset.reset'='earliest';\n")
+    terminal.until("Successfully changed")
+    terminal.type("CREATE STREAM loud AS SELECT k, UCASE(v) AS v FROM s;\n")
+    terminal.until("its query runs")
+    terminal.type("SELECT * FROM loud EMIT CHANGES;\n")
+    terminal.until("| FIRST")
+    terminal.type("\x03")
+    terminal.until("Query terminated")
+    terminal.until("sql> ")
+    terminal.type("SELECT nothing FROM s EMIT CHANGES;\n")
+    assert "       ^" in terminal.until("line 1:8: ")
+    terminal.until("sql> ")
+    terminal.type("exit\n")
+    terminal.until("1 query ends with this shell")
+    assert terminal.end() == 0
+    assert "SELECT * FROM loud EMIT CHANGES;" in (tmp_path / "pykafkad" / "sql_history").read_text()
+    assert [path.name for path in tmp_path.iterdir()] == ["pykafkad"]
+
+
+def test_the_shell_takes_statements_from_a_pipe(broker: Broker) -> None:
+    found = subprocess.run(
+        [*SQL, "--bootstrap-server", broker.bootstrap_servers],
+        input="SHOW TOPICS; SELCT; SHOW TOPICS;",
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert found.returncode == 1 and found.stdout.count("Kafka Topic") == 1
+    assert "Did you mean SELECT?" in found.stderr
+
+
+def test_a_broker_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    found = subprocess.run(
+        [*SQL, "--bootstrap-server", "127.0.0.1:1", "--execute", "SHOW TOPICS;"],
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert found.returncode == 1 and len(found.stderr.splitlines()) == 1
+
+
+def test_a_wrong_command_line_is_refused() -> None:
+    for arguments, said in [
+        (["chek"], "did you mean check?"),
+        (["x.sql"], "unknown command"),
+        (["run"], "which file?"),
+    ]:
+        found = subprocess.run(
+            [*SQL, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        assert found.returncode == 2 and said in found.stderr
