@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pykafkad.pipelines.analysis.session import Session
@@ -17,6 +18,7 @@ from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.formats import Format
 from pykafkad.pipelines.hosts.local import LocalHost
 from pykafkad.pipelines.plan.ends import Record, WindowedKey
+from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.syntax.parser import parse_script
 
 
@@ -24,25 +26,58 @@ def run_case(
     statements: Sequence[str],
     inputs: Sequence[dict[str, Any]],
     properties: dict[str, Any] | None = None,
-    host: str = "local",
+    host: str = "spark",
 ) -> list[dict[str, Any]]:
-    """The records that the statements' queries write for the inputs, in order. StatementError where one is refused."""
+    """The records that the statements' queries write for the inputs, in order. StatementError where one is refused.
+
+    `host` is local, a plain loop in this process, or spark, for which one session serves all calls.
+    """
+    return run_cases([prepared(statements, inputs, properties)], host)[0]
+
+
+def run_cases(cases: Sequence[Case], host: str = "spark") -> list[list[dict[str, Any]]]:
+    """The same of many cases, which in Spark are one job."""
+    if host == "local":
+        return [case.plain(_in_a_loop(case)) for case in cases]
+    if host != "spark":
+        raise ValueError(f"unknown host {host!r}: local and spark are there")
+    from pykafkad.pipelines.hosts.spark import SparkHost, session
+
+    lanes = {str(number): (case.plans, case.records) for number, case in enumerate(cases)}
+    written = SparkHost(session()).run(lanes)
+    return [case.plain(written[str(number)]) for number, case in enumerate(cases)]
+
+
+def _in_a_loop(case: Case) -> list[Record]:
+    loop = LocalHost()
+    for plan in case.plans:
+        loop.add(plan)
+    return [written for record in case.records for written in loop.feed(record)]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Plans and records that a host can run, and how to show what they write."""
+
+    plans: list[Plan]
+    records: list[Record]
+    formats: dict[str, TopicFormats]
+
+    def plain(self, records: Sequence[Record]) -> list[dict[str, Any]]:
+        return [self.formats[record.topic].plain(record) for record in records]
+
+
+def prepared(
+    statements: Sequence[str], inputs: Sequence[dict[str, Any]], properties: dict[str, Any] | None = None
+) -> Case:
+    """A case that is understood. An input for a topic that no statement names is left out, as nobody reads it."""
     session = Session(Catalog(properties))
     for text in statements:
         for parsed in parse_script(text):
             session.execute(parsed.statement)
-    if host != "local":
-        raise ValueError(f"unknown host {host!r}: local is there")
     formats = {source.topic: TopicFormats(source) for source in session.catalog.sources.values()}
-    loop = LocalHost()
-    for meaning in session.meanings.values():
-        loop.add(meaning.plan)
-    outputs = []
-    for given in inputs:
-        topic = formats.get(given["topic"])
-        if topic is not None:
-            outputs += [formats[out.topic].plain(out) for out in loop.feed(topic.record(given))]
-    return outputs
+    records = [formats[given["topic"]].record(given) for given in inputs if given["topic"] in formats]
+    return Case([meaning.plan for meaning in session.meanings.values()], records, formats)
 
 
 class TopicFormats:
@@ -84,4 +119,4 @@ def _text(value: bytes | None) -> str | None:
     return None if value is None else base64.b64encode(value).decode()
 
 
-__all__ = ["StatementError", "run_case"]
+__all__ = ["Case", "StatementError", "prepared", "run_case", "run_cases"]

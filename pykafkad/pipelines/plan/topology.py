@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from pykafkad.pipelines.formats import BadRecord
+from pykafkad.pipelines.plan import stateless
 from pykafkad.pipelines.plan.ends import Problem, ReadTopic, Record, WriteTopic
 from pykafkad.pipelines.plan.rows import Operator, Row, State
+from pykafkad.pipelines.plan.tables import GroupTable
 
 States: TypeAlias = MutableMapping[int, State]
 
@@ -24,6 +26,10 @@ class Step:
     consumer: int | None = None
     port: int = 0
     """Which input of the consumer this is."""
+
+    @property
+    def stateful(self) -> bool:
+        return type(self.operator).__module__ != stateless.__name__ and type(self.operator) is not GroupTable
 
 
 @dataclass(slots=True)

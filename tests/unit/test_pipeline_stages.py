@@ -1,0 +1,93 @@
+"""Plans cut into stages: rows spread over buckets, each with a state of its own, give what a plain loop gives."""
+
+from __future__ import annotations
+
+import pickle
+from collections import deque
+
+import pytest
+
+from pykafkad.pipelines.plan.ends import Record
+from pykafkad.pipelines.plan.stages import OUT, Moving, Stages
+from pykafkad.pipelines.plan.topology import Plan
+from pykafkad.pipelines.testing import prepared, run_case
+from tests.unit.pipeline_kit import INPUTS, PIPELINES, SOURCES, by_key
+
+
+class Spread:
+    """A plan over buckets: every row that moves and every state is pickled, as a host of many processes does."""
+
+    def __init__(self, plan: Plan, buckets: int) -> None:
+        self.stages, self.buckets = Stages(pickle.loads(pickle.dumps(plan))), buckets
+        self.states: dict[tuple[int, int], bytes] = {}
+        self.used: set[tuple[int, int]] = set()
+
+    def feed(self, record: Record) -> list[Record]:
+        assert self.stages.plan.sink is not None
+        found, moving = [], deque[Moving]()
+        for entry in self.stages.begin(record.topic):
+            moving += self.stages.enter(entry, entry.source.row(record))
+        while moving:
+            one = moving.popleft()
+            if one.step == OUT:
+                found.append(self.stages.plan.sink.record(one.row))
+            else:
+                moving.extendleft(reversed(self.arrived(pickle.loads(pickle.dumps(one)))))
+        return found
+
+    def arrived(self, moved: Moving) -> list[Moving]:
+        place = self.stages.entered[moved.step], self.stages.bucket(moved, self.buckets)
+        self.used.add(place)
+        states = pickle.loads(self.states.get(place, pickle.dumps({})))
+        follows = list(self.stages.arrive(moved, states))
+        self.states[place] = pickle.dumps(states)
+        return follows
+
+
+@pytest.mark.parametrize("buckets", [1, 5])
+@pytest.mark.parametrize("name", PIPELINES)
+def test_buckets_give_what_the_plain_loop_gives(name: str, buckets: int) -> None:
+    statements, inputs = PIPELINES[name]
+    case = prepared(statements, inputs)
+    spread = [Spread(plan, buckets) for plan in case.plans]
+    written, offsets = [], dict[str, int]()
+    for record in case.records:
+        waiting = deque([record])
+        while waiting:
+            taken = waiting.popleft()
+            offset = offsets[taken.topic] = offsets.get(taken.topic, -1) + 1
+            for plan in spread:
+                found = (
+                    plan.feed(taken._replace(offset=offset))
+                    if taken.topic in plan.stages.plan.topics()
+                    else []
+                )
+                written += found
+                waiting += found
+    assert by_key(case.plain(written)) == by_key(run_case(statements, inputs, host="local"))
+    assert written
+
+
+def stages_of(query: str) -> Stages:
+    return Stages(prepared([*SOURCES, query], INPUTS).plans[0])
+
+
+def test_what_has_no_state_needs_one_stage() -> None:
+    assert stages_of("CREATE STREAM o AS SELECT * FROM clicks WHERE ms > 1 PARTITION BY page;").count == 1
+
+
+def test_a_stage_begins_where_rows_get_another_key() -> None:
+    assert stages_of("CREATE TABLE o AS SELECT page, COUNT(*) FROM clicks GROUP BY page;").count == 2
+    join = "CREATE TABLE o AS SELECT town, COUNT(*) FROM clicks JOIN people ON who = id GROUP BY town;"
+    assert (
+        stages_of(join).count
+        > stages_of("CREATE STREAM o AS SELECT who, age FROM clicks JOIN people ON who = id;").count
+    )
+
+
+def test_keys_are_spread() -> None:
+    case = prepared([*SOURCES, "CREATE TABLE o AS SELECT ms, COUNT(*) FROM clicks GROUP BY ms;"], INPUTS)
+    spread = Spread(case.plans[0], 4)
+    for record in case.records:
+        spread.feed(record)
+    assert len(spread.used) == 4
