@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from pykafkad.testing import Broker
+from pykafkad.tools.producer import Producer
 
 SECONDS = 60
 SQL = [sys.executable, "-m", "pykafkad", "sql"]
@@ -278,3 +279,111 @@ def test_a_wrong_command_line_is_refused() -> None:
             [*SQL, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False
         )
         assert found.returncode == 2 and said in found.stderr
+
+
+# --- checkpoints
+
+COUNTS = """\
+CREATE STREAM src (k STRING KEY, v INT) WITH (kafka_topic='src', partitions=3, format='JSON');
+CREATE STREAM big AS SELECT k, v FROM src WHERE v >= 0;
+CREATE TABLE counts AS SELECT k, COUNT(*) AS n FROM big GROUP BY k;
+"""
+READ_COUNTS = (
+    "CREATE TABLE counts (k STRING PRIMARY KEY, n BIGINT) WITH (kafka_topic='COUNTS', format='JSON');"
+    "SELECT * FROM counts;"
+)
+
+
+def produce(broker: Broker, count: int) -> None:
+    """So many records for each of five keys."""
+    producer = Producer(broker.bootstrap_servers, {})
+    for number in range(count):
+        for key in "abcde":
+            producer.send("src", b'"%s"' % key.encode(), b'{"V": %d}' % number, timestamp_ms=1000 + number)
+    producer.close()
+
+
+def counted(broker: Broker) -> list[tuple[str, ...]]:
+    return sorted(cells(shown(broker, READ_COUNTS)))[1:]
+
+
+def test_a_run_goes_on_where_the_last_one_ended(broker: Broker, tmp_path: Path) -> None:
+    file, kept = tmp_path / "counts.sql", str(tmp_path / "kept")
+    file.write_text(COUNTS)
+    for runs, total in enumerate((10, 30), start=1):
+        sql(broker, "run", str(file), "--once", "--checkpoints", kept)
+        produce(broker, 10 if runs == 1 else 20)
+        facts = final(sql(broker, "run", str(file), "--once", "--checkpoints", kept))
+        assert [one["rows_in"] for one in facts.values()] == [(total - (0 if runs == 1 else 10)) * 5] * 2
+        assert counted(broker) == [(key, str(total)) for key in "abcde"]
+
+
+def test_a_killed_run_loses_nothing(broker: Broker, tmp_path: Path) -> None:
+    file, kept = tmp_path / "counts.sql", str(tmp_path / "kept")
+    file.write_text(COUNTS.replace("CREATE TABLE", "SET 'auto.offset.reset'='earliest'; CREATE TABLE"))
+    sql(broker, "run", str(file), "--once", "--checkpoints", kept)
+    produce(broker, 4000)
+    for _ in range(3):
+        process = subprocess.Popen(
+            [*SQL, "run", str(file), "--checkpoints", kept, "--bootstrap-server", broker.bootstrap_servers],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stderr is not None
+        while "Table COUNTS created" not in process.stderr.readline():
+            assert process.poll() is None
+        process.kill()
+        process.communicate(timeout=SECONDS)
+    sql(broker, "run", str(file), "--once", "--checkpoints", kept)
+    written = {name: int(number) for name, number in counted(broker)}
+    assert set(written) == set("abcde") and min(written.values()) >= 4000
+
+
+def test_a_changed_query_is_not_run_on_the_old_ones_state_unasked(broker: Broker, tmp_path: Path) -> None:
+    file, kept = tmp_path / "counts.sql", str(tmp_path / "kept")
+    file.write_text(COUNTS)
+    run = ("run", str(file), "--once", "--checkpoints", kept)
+    sql(broker, *run)
+    produce(broker, 10)
+    sql(broker, *run)
+    file.write_text(COUNTS.replace("v >= 0", "v >= 5"))
+    assert "means something else" in sql(broker, *run, code=1).stderr
+    assert final(sql(broker, *run, "--changed", "keep"))["CSAS_BIG_1"]["rows_in"] == 0
+    file.write_text(COUNTS.replace("v >= 0", "v >= 6"))
+    assert final(sql(broker, *run, "--changed", "anew"))["CSAS_BIG_1"]["rows_in"] == 50
+    file.write_text(COUNTS.replace("COUNT(*)", "SUM(v)").replace("GROUP BY", "WHERE v > 1 GROUP BY"))
+    assert "does not fit it any more" in sql(broker, *run, "--changed", "keep", code=1).stderr
+
+
+def test_a_run_that_is_asked_to_end_ends_well(broker: Broker, tmp_path: Path) -> None:
+    file, kept = tmp_path / "counts.sql", tmp_path / "kept"
+    file.write_text(COUNTS)
+    process = subprocess.Popen(
+        [*SQL, "run", str(file), "--checkpoints", str(kept), "--bootstrap-server", broker.bootstrap_servers],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    facts = json.loads(process.stdout.readline())
+    assert facts["state"] == "RUNNING"
+    assert "another run" in sql(broker, "run", str(file), "--checkpoints", str(kept), code=1).stderr
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=SECONDS)
+    assert process.returncode == 0
+    assert sorted(path.name for path in kept.iterdir()) == ["BIG.checkpoint", "COUNTS.checkpoint", "lock"]
+
+
+def test_a_query_that_fails_stops_alone_and_says_at_which_record(broker: Broker, tmp_path: Path) -> None:
+    file = tmp_path / "large.sql"
+    file.write_text(
+        "CREATE STREAM s (v STRING) WITH (kafka_topic='s', partitions=1, format='JSON');"
+        "INSERT INTO s VALUES ('small'); INSERT INTO s VALUES ('large');"
+        "CREATE STREAM t AS SELECT LPAD(v, CASE WHEN v = 'large' THEN 2000000 ELSE 5 END, '.') AS v FROM s;"
+        "CREATE STREAM u AS SELECT v FROM s;"
+    )
+    found = sql(broker, "run", str(file), "--until-idle", code=1)
+    failed, good = final(found).values()
+    assert failed["state"] == "ERROR" and "s-0 offset 1" in str(failed["problem"])
+    assert (good["state"], good["rows_out"]) == ("RUNNING", 2)
+    assert "CSAS_T_1 has stopped: " in found.stderr

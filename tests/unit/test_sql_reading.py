@@ -23,14 +23,14 @@ def test_the_oldest_of_the_first_records_is_next() -> None:
     merging = Merging({A: 0, B: 0})
     merging.add(A, [record(A, 0, 5), record(A, 1, 1), record(A, 2, 9)], 3)
     merging.add(B, [record(B, 0, 6), record(B, 1, 7)], 2)
-    merging.ends = {A: 3, B: 2}
+    merging.learn({A: 3, B: 2})
     assert taken(merging) == [(0, 0), (0, 1), (1, 0), (1, 1), (0, 2)]
     assert merging.taken == {A: 3, B: 2} and not merging.is_behind({A: 3, B: 2})
 
 
 def test_a_partition_that_has_more_is_waited_for() -> None:
     merging = Merging({A: 0, B: 0})
-    merging.ends = {A: 1, B: 1}
+    merging.learn({A: 1, B: 1})
     merging.add(A, [record(A, 0, 5)], 1)
     assert taken(merging) == []
     merging.add(B, [record(B, 0, 1)], 1)
@@ -47,7 +47,7 @@ def test_offsets_without_records_are_passed() -> None:
 def test_nothing_is_given_out_from_a_stop_on() -> None:
     merging = Merging({A: 2, B: 4})
     merging.stop_at({A: 4, B: 4})
-    merging.ends = {A: 9, B: 9}
+    merging.learn({A: 9, B: 9})
     assert merging.has_room == {A: 2}
     merging.add(A, [record(A, 2, 1), record(A, 3, 2), record(A, 4, 3)], 5)
     assert taken(merging) == [(0, 2), (0, 3)]
@@ -56,6 +56,6 @@ def test_nothing_is_given_out_from_a_stop_on() -> None:
 
 def test_a_partition_whose_records_wait_is_read_no_further() -> None:
     merging = Merging({A: 0, B: 0})
-    merging.ends = {A: MAX_WAITING, B: 1}
+    merging.learn({A: MAX_WAITING, B: 1})
     merging.add(A, [record(A, offset, offset) for offset in range(MAX_WAITING)], MAX_WAITING)
     assert merging.has_room == {B: 0}

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Sequence
+from types import FrameType
 
 from pykafkad.pipelines.checking import Checker, read
 from pykafkad.pipelines.commands.arguments import Arguments, UsageError
 from pykafkad.pipelines.commands.explain import width
 from pykafkad.pipelines.rendering import lines
 from pykafkad.pipelines.running.broker import Broker
+from pykafkad.pipelines.running.checkpoints import ANEW, KEEP, Checkpoints
 from pykafkad.pipelines.running.progress import Progress
 from pykafkad.pipelines.running.runner import Runner
 from pykafkad.pipelines.syntax.parser import parse_script
@@ -21,25 +24,28 @@ usage: pykafkad sql run FILE.sql [options]
 
 Obeys the statements of a script and keeps its queries going until it is stopped. Before anything is done the whole
 script is checked. Progress goes to a terminal's last line, or once a second as JSON lines into a pipe, where the
-answers of statements go to standard error. Queries run in this process and keep their state in memory: they begin
-anew with each run.
+answers of statements go to standard error.
+
+Queries run in this process. With --checkpoints they go on where the last run of the
+script ended, however it ended, and write at least once what follows from each record; else they begin anew.
 
   --bootstrap-server HOST:PORT  the brokers; without it those of KAFKA_BOOTSTRAP_SERVERS, else localhost:9092
   --command-config FILE  configs of a Kafka client
   --host HOST       where the queries run: local, in this process
   --once            do what is in the topics now, with all that follows from it, and end
   --until-idle      end when the queries have done all that there is
+  --checkpoints DIR  keep there how far the queries are, and their state
+  --changed keep|anew  of a query that means something else than its checkpoint: go on with the state, or without
 
 With --once and --until-idle queries begin at the earliest records unless the script sets auto.offset.reset.
 """
+OPTIONS = ("--bootstrap-server", "--command-config", "--host", "--checkpoints", "--changed")
 IDLE_S = 0.01
 HOSTS = ("local",)
 
 
 def main(arguments: Sequence[str]) -> int:
-    given = Arguments(
-        arguments, ("--bootstrap-server", "--command-config", "--host"), ("--once", "--until-idle")
-    )
+    given = Arguments(arguments, OPTIONS, ("--once", "--until-idle"))
     file = given.file()
     if given.values.get("--host", "local") not in HOSTS:
         raise UsageError(f"--host {given.values['--host']}: {', '.join(HOSTS)} is there")
@@ -51,11 +57,22 @@ def main(arguments: Sequence[str]) -> int:
         output.error(str(problem))
     if problems:
         return 1
-    runner = Runner(connected(given), output.error)
+    runner = Runner(connected(given), output.error, _checkpoints(given))
     try:
         return run(runner, text, given.flags)
     finally:
         runner.close()
+
+
+def _checkpoints(given: Arguments) -> Checkpoints | None:
+    directory, changed = given.values.get("--checkpoints"), given.values.get("--changed")
+    if changed not in (None, KEEP, ANEW):
+        raise UsageError(f"--changed {changed}: {KEEP} or {ANEW}")
+    if directory is None:
+        if changed is not None:
+            raise UsageError("--changed goes with --checkpoints")
+        return None
+    return Checkpoints(directory, changed)
 
 
 def connected(given: Arguments) -> Broker:
@@ -94,14 +111,30 @@ def _once(runner: Runner, progress: Progress) -> None:
 
 def _go_on(runner: Runner, progress: Progress, until_idle: bool) -> None:
     """Until somebody stops it, or nothing is left to do. Queries that have all failed leave nothing to do either."""
-    engine = runner.engine
-    while any(task.problem is None for task in engine.tasks.values()):
+    engine, stopping = runner.engine, Stopping()
+    while not stopping.asked and any(task.problem is None for task in engine.tasks.values()):
         moved = engine.step()
         runner.note_failures()
+        runner.keep()
         if progress.is_due:
             progress.show()
         if moved:
             continue
         if until_idle and not engine.is_behind():
-            return
+            break
         time.sleep(IDLE_S)
+    runner.keep(now=True)
+
+
+class Stopping:
+    """Whether somebody has asked for the end: Ctrl-C or SIGTERM. The second time ends the process at once."""
+
+    def __init__(self) -> None:
+        self.asked = False
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, self._ask)
+
+    def _ask(self, number: int, frame: FrameType | None) -> None:
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True

@@ -95,9 +95,11 @@ class Engine:
         self.told = told
         self._refused: list[tuple[Task, Exception]] = []
 
-    def start(self, query_id: str, plan: Plan, starts: Mapping[Partition, int]) -> Task:
+    def start(
+        self, query_id: str, plan: Plan, starts: Mapping[Partition, int], states: States | None = None
+    ) -> None:
         task = self.tasks[query_id] = Task(query_id, plan, Reading(self.broker, starts), self.told)
-        return task
+        task.states = {} if states is None else states
 
     def stop(self, query_id: str) -> None:
         self.tasks.pop(query_id).reading.close()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
 
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.running.broker import Broker
@@ -27,6 +28,17 @@ class Merging:
         self.ends: dict[Partition, int] = {}
         self._stops: dict[Partition, int] = {}
         self._waiting: dict[Partition, deque[Record]] = {partition: deque() for partition in starts}
+        self._order = {partition: place for place, partition in enumerate(starts)}
+        self._first: list[tuple[int, int, Partition]] = []
+        """Of each partition with records the first one's time: a heap."""
+        self._awaited: set[Partition] = set()
+        """Partitions without a record that are known to have more."""
+
+    def learn(self, ends: Mapping[Partition, int]) -> None:
+        """Where the partitions end now."""
+        self.ends = dict(ends)
+        for partition in self._waiting:
+            self._note(partition)
 
     def stop_at(self, ends: Mapping[Partition, int]) -> None:
         """Of these partitions nothing is given out from these offsets on. To be said before anything was added."""
@@ -37,30 +49,41 @@ class Merging:
         if stop is not None:
             records = [record for record in records if record.offset < stop]
             next_offset = min(next_offset, max(stop, self.positions[partition]))
-        self._waiting[partition].extend(records)
+        waiting = self._waiting[partition]
+        had = bool(waiting)
+        waiting.extend(records)
+        if waiting and not had:
+            self._queue(partition)
         self.positions[partition] = next_offset
-        self._settle(partition)
+        self._note(partition)
 
     def next(self) -> Record | None:
         """None while more has to be read first, or nothing is left."""
-        oldest: Partition | None = None
-        for partition, waiting in self._waiting.items():
-            if not waiting:
-                if self.positions[partition] < self.ends.get(partition, 0) and not self._is_done(partition):
-                    return None
-            elif oldest is None or waiting[0].time < self._waiting[oldest][0].time:
-                oldest = partition
-        if oldest is None:
+        if self._awaited or not self._first:
             return None
-        record = self._waiting[oldest].popleft()
-        self.taken[oldest] = record.offset + 1
-        self._settle(oldest)
+        partition = heappop(self._first)[2]
+        waiting = self._waiting[partition]
+        record = waiting.popleft()
+        self.taken[partition] = record.offset + 1
+        if waiting:
+            self._queue(partition)
+        else:
+            self._note(partition)
         return record
 
-    def _settle(self, partition: Partition) -> None:
-        """Where nothing waits, what has no records (markers, gaps) was given out too."""
-        if not self._waiting[partition]:
-            self.taken[partition] = self.positions[partition]
+    def _queue(self, partition: Partition) -> None:
+        heappush(self._first, (self._waiting[partition][0].time, self._order[partition], partition))
+
+    def _note(self, partition: Partition) -> None:
+        """Where nothing waits, what has no records (markers, gaps) was given out too, and more may be awaited."""
+        if self._waiting[partition]:
+            self._awaited.discard(partition)
+            return
+        self.taken[partition] = self.positions[partition]
+        if self.positions[partition] < self.ends.get(partition, 0) and not self._is_done(partition):
+            self._awaited.add(partition)
+        else:
+            self._awaited.discard(partition)
 
     @property
     def has_room(self) -> dict[Partition, int]:
@@ -108,7 +131,7 @@ class Reading:
             ]
             merging.add(chunk.partition, records, chunk.next_offset)
         if chunks:
-            merging.ends = self._broker.ends(merging.positions)
+            merging.learn(self._broker.ends(merging.positions))
         return bool(chunks)
 
     def _mend(self) -> None:

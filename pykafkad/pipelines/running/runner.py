@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pykafkad.pipelines import obeying
 from pykafkad.pipelines.analysis.query import Meaning
@@ -18,8 +18,10 @@ from pykafkad.pipelines.answers import Answer, Grid, Message
 from pykafkad.pipelines.catalog import Catalog
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.functions.registry import FUNCTIONS
+from pykafkad.pipelines.plan.topology import States
 from pykafkad.pipelines.running import asserting, topics
 from pykafkad.pipelines.running.broker import Broker
+from pykafkad.pipelines.running.checkpoints import Checkpoint, Checkpoints
 from pykafkad.pipelines.running.engine import Engine
 from pykafkad.pipelines.running.explaining import explained
 from pykafkad.pipelines.running.inserting import inserted
@@ -33,11 +35,21 @@ MAX_SCRIPTS = 16
 """How deep RUN SCRIPT may call scripts that call scripts."""
 
 
-class Runner:
-    """`told` hears what queries have to say that nobody asked."""
+class Beginning(NamedTuple):
+    """From where a query reads, and with what state."""
 
-    def __init__(self, broker: Broker, told: Callable[[str], object]) -> None:
+    starts: dict[Partition, int]
+    states: States | None = None
+
+
+class Runner:
+    """`told` hears what queries have to say that nobody asked. Queries go on from `checkpoints` where these have them."""
+
+    def __init__(
+        self, broker: Broker, told: Callable[[str], object], checkpoints: Checkpoints | None = None
+    ) -> None:
         self.broker = broker
+        self._checkpoints = checkpoints
         self.session = Session(Catalog())
         self.engine = Engine(broker, told)
         self._scripts = 0
@@ -100,8 +112,9 @@ class Runner:
             reads = tried.meanings[new[0]].plan.topics()[0]
         topics.prepare(self.broker, source, statement, reads)
 
-    def _begins(self, tried: Session) -> dict[str, dict[Partition, int]]:
-        """Where each new query begins to read: where the one stood that it replaces, else as auto.offset.reset says."""
+    def _begins(self, tried: Session) -> dict[str, Beginning]:
+        """How each new query begins: where its checkpoint is, where the one stood that it replaces, else as
+        auto.offset.reset says."""
         before = {
             query.sink: query.id
             for query in self.catalog.queries.values()
@@ -110,12 +123,24 @@ class Runner:
         found = {}
         for query_id, persistent in tried.catalog.queries.items():
             if query_id not in self.engine.tasks:
-                found[query_id] = self.beginning(tried.meanings[query_id])
+                kept = self._checkpoints.found(tried, query_id) if self._checkpoints else None
+                if kept is not None:
+                    found[query_id] = self._going_on(tried.meanings[query_id], kept)
+                    continue
+                starts = self.beginning(tried.meanings[query_id])
                 task = self.engine.tasks.get(before.get(persistent.sink, ""))
                 if task is not None and not query_id.startswith("INSERT"):
                     stood = task.reading.merging.taken
-                    found[query_id] |= {key: stood[key] for key in found[query_id] if key in stood}
+                    starts |= {key: stood[key] for key in starts if key in stood}
+                found[query_id] = Beginning(starts)
         return found
+
+    def _going_on(self, meaning: Meaning, kept: Checkpoint) -> Beginning:
+        """What a checkpoint says; partitions that were added since are read from where they begin."""
+        partitions = self.broker.partitions(meaning.plan.topics())
+        new = [partition for partition in partitions if partition not in kept.positions]
+        starts = {partition: kept.positions[partition] for partition in partitions if partition not in new}
+        return Beginning(starts | (self.broker.begins(new) if new else {}), kept.states)
 
     def beginning(self, meaning: Meaning) -> dict[Partition, int]:
         """Where a query begins to read: tables where they begin, streams as auto.offset.reset says."""
@@ -154,12 +179,14 @@ class Runner:
             raise StatementError(f"Cannot delete topic {source.topic}: others are on it, too", statement.at)
         return source.topic
 
-    def _run_what_is_there(self, begins: Mapping[str, Mapping[Partition, int]]) -> None:
+    def _run_what_is_there(self, begins: Mapping[str, Beginning]) -> None:
         for query_id in list(self.engine.tasks):
             if query_id not in self.catalog.queries:
                 self.engine.stop(query_id)
-        for query_id, starts in begins.items():
-            self.engine.start(query_id, self.session.meanings[query_id].plan, starts)
+        for query_id, beginning in begins.items():
+            self.engine.start(
+                query_id, self.session.meanings[query_id].plan, beginning.starts, beginning.states
+            )
 
     def insert(self, statement: ast.InsertValues) -> list[Answer]:
         target = self.session.target_of(statement)
@@ -194,6 +221,11 @@ class Runner:
                     catalog.change_query(query_id, "PAUSED" if paused else "RUNNING")
         done = {"TERMINATE": "terminated", "PAUSE": "paused", "RESUME": "resumed"}[statement.action]
         return [Message(f"Query {done}: {query_id}") for query_id in ids] or [Message("There are no queries")]
+
+    def keep(self, now: bool = False) -> None:
+        """Has checkpoints written, when that is due. Between two steps of the engine."""
+        if self._checkpoints is not None:
+            self._checkpoints.keep(self.session, self.engine.tasks, now)
 
     def note_failures(self) -> None:
         """Queries that have stopped are so in the catalog, too."""

@@ -64,7 +64,7 @@ def _pushed(task: Task) -> Iterator[Row | None]:
 
 def _pulled(task: Task, broker: Broker, meaning: Meaning) -> Iterator[Row | None]:
     ends = broker.ends(task.reading.partitions)
-    task.reading.merging.ends = dict(ends)
+    task.reading.merging.learn(ends)
     held: dict[object, Row] = {}
     while task.reading.merging.is_behind(ends):
         arrived = task.reading.poll()
