@@ -19,6 +19,7 @@ from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.plan.topology import Plan, States
 from pykafkad.pipelines.running.engine import Task
+from pykafkad.pipelines.settings import WITHOUT_EFFECT
 from pykafkad.tools.admin import Partition
 
 FORMAT = 1
@@ -27,6 +28,8 @@ SHARE = 10
 """Writing takes at most one part in so many of the time."""
 
 KEEP, ANEW = "keep", "anew"
+MEANINGLESS = frozenset(("auto.offset.reset", *WITHOUT_EFFECT))
+"""Properties that may change without a query meaning something else."""
 
 
 class Checkpoint(NamedTuple):
@@ -143,7 +146,8 @@ def meaning_of(session: Session, query_id: str) -> str:
     catalog = session.catalog
     query = catalog.queries[query_id]
     sources = [catalog.sources[name] for name in sorted({*query.sources, query.sink})]
-    said = repr((query.text, sources, sorted(catalog.properties.items())))
+    properties = {name: value for name, value in catalog.properties.items() if name not in MEANINGLESS}
+    said = repr((query.text, sources, sorted(properties.items())))
     return hashlib.sha256(said.encode()).hexdigest()
 
 
