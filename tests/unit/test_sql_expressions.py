@@ -8,6 +8,11 @@ from typing import Any
 
 import pytest
 
+from pykafkad.pipelines import StatementError
+from pykafkad.pipelines.expressions.compiling import compile_expression
+from pykafkad.pipelines.expressions.schema import Column, Schema
+from pykafkad.pipelines.syntax.parser import parse_expression
+from pykafkad.pipelines.types import BIGINT, STRING
 from tests.unit.sql_kit import ROW, compiled, refusal_of, type_of, value_of
 
 
@@ -121,7 +126,10 @@ def test_comparisons(text: str, value: Any) -> None:
         ("ARRAY[1, NULL, '3']", [1, None, 3]),
         ("ARRAY[1, 2.5]", [Decimal("1.0"), Decimal("2.5")]),
         ("ARRAY[1 / 0, 2]", [None, 2]),
-        ("MAP(S := I, 2 := '5')", {"some text": 7, "2": 5}),
+        ("MAP('k' := I, 2 := '5')", {"k": 7, "2": 5}),
+        ("ARRAY['a', 1, true]", ["a", "1", "true"]),
+        ("ARRAY[true, 'n', 'YES']", [True, False, True]),
+        ("ARRAY[1, '300E-2', '9000000000']", [Decimal("1.00"), Decimal("3.00"), Decimal("9000000000.00")]),
         ("STRUCT(X := I, Y := STRUCT(Z := S))", {"X": 7, "Y": {"Z": "some text"}}),
         ("STRUCT()", {}),
         ("ARRAY[STRUCT(X := 1), STRUCT(Y := 2)]", [{"X": 1, "Y": None}, {"X": None, "Y": 2}]),
@@ -148,8 +156,8 @@ def test_values_that_are_chosen_and_built(text: str, value: Any) -> None:
         ("CAST(123.4 AS DECIMAL(4, 2))", None),
         ("CAST(D AS DECIMAL(4, 2))", Decimal("2.50")),
         ("CAST(M AS INT)", 12),
-        ("CAST('tru' AS BOOLEAN)", True),
-        ("CAST('Yes' AS BOOLEAN)", True),
+        ("CAST('tru' AS BOOLEAN)", False),
+        ("CAST('True' AS BOOLEAN)", True),
         ("CAST('maybe' AS BOOLEAN)", False),
         ("CAST(B AS VARCHAR)", "true"),
         ("CAST(1E10 AS VARCHAR)", "1.0E10"),
@@ -197,6 +205,11 @@ def test_casts(text: str, value: Any) -> None:
         ("B < true", "Cannot compare B (BOOLEAN) to TRUE (BOOLEAN) with LESS_THAN."),
         ("I = NULL", "Comparison with NULL not supported: I = NULL. Use IS NULL or IS NOT NULL."),
         ("I AND B", "What AND joins should be BOOLEAN, but I is INTEGER"),
+        ("CAST(Y AS VARCHAR)", "Cast of BYTES to STRING is not supported"),
+        (
+            "ARRAY['a', I]",
+            "operator does not exist: STRING = INTEGER (I)\nHint: You might need to add explicit type casts.",
+        ),
         ("CAST(S AS ARRAY<INT>)", "Cast of STRING to ARRAY<INTEGER> is not supported"),
         ("CASE WHEN B THEN NULL END", "Invalid Case expression. All case branches have NULL type"),
         (
@@ -257,3 +270,12 @@ def test_a_failure_is_told_to_who_wants_to_know() -> None:
     division.on_problem = told.append
     assert division(ROW) is None
     assert told == ["I / 0: / by zero"]
+
+
+def test_messages_show_what_a_person_wrote() -> None:
+    grouped = Schema((Column("TOTAL 0", BIGINT, "GROUPED ", parse_expression("SUM(T.X)")),))
+    with pytest.raises(StatementError, match=r"Cannot compare SUM\(X\) \(BIGINT\) to 'x' \(STRING\)"):
+        compile_expression(parse_expression("`GROUPED `.`TOTAL 0` > 'x'"), grouped)
+    joined = Schema((Column("X", BIGINT, "L"), Column("X", STRING, "R")))
+    with pytest.raises(StatementError, match=r"Cannot compare L.X \(BIGINT\) to R.X \(STRING\)"):
+        compile_expression(parse_expression("L.X > R.X"), joined)

@@ -125,6 +125,10 @@ def test_json_finds_fields_whatever_their_case_and_an_exact_name_first() -> None
     assert json.parse(b'{"a": 1}') == [1, None]
 
 
+def test_json_reads_behind_the_header_of_a_schema_registry() -> None:
+    assert made("JSON", "INT").parse(b'\0\0\0\0\7{"C0": 1}') == [1]
+
+
 @pytest.mark.parametrize(
     ("of", "text"),
     [

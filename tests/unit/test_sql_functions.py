@@ -210,9 +210,11 @@ URLS = [
     ("URL_EXTRACT_PORT('https://h/p')", None),
     ("URL_EXTRACT_PATH('https://u@h:8080/p?q=1#f')", "/p"),
     ("URL_EXTRACT_QUERY('https://u@h:8080/p?q=1#f')", "q=1"),
+    ("URL_EXTRACT_QUERY('http://h?q=a%20b')", "q=a b"),
+    ("URL_EXTRACT_HOST('http://a b/')", None),
     ("URL_EXTRACT_FRAGMENT('https://u@h:8080/p?q=1#f')", "f"),
     ("URL_EXTRACT_PARAMETER('http://h/?one=a%20b&two', 'one')", "a b"),
-    ("URL_EXTRACT_PARAMETER('http://h/?one=a&two', 'two')", ""),
+    ("URL_EXTRACT_PARAMETER('http://h/?one=a&two', 'two')", None),
     ("URL_EXTRACT_PARAMETER('http://h/?one=a', 'three')", None),
 ]
 

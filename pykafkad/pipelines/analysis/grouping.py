@@ -140,8 +140,12 @@ def grouped(query: ast.Query, relation: Relation, grouping: Grouping, context: C
         _check_undo(grouping.calls, functions)
     _check_states(relation, functions)
     columns = [
-        *(Column(f"KEY {i}", part.type, GROUPED) for i, part in enumerate(key) if part.type),
-        *(Column(f"TOTAL {i}", _type(function), GROUPED) for i, function in enumerate(functions)),
+        *(
+            Column(f"KEY {i}", part.type, GROUPED, grouping.keys[i])
+            for i, part in enumerate(key)
+            if part.type
+        ),
+        *(Column(f"TOTAL {i}", _type(of), GROUPED, grouping.calls[i]) for i, of in enumerate(functions)),
         *(Column(name, of, GROUPED) for name, of in WINDOW_BOUNDS.items() if grouping.windowed),
     ]
     parts = tuple(

@@ -26,6 +26,7 @@ from pykafkad.pipelines.expressions.texts import texts_of
 from pykafkad.pipelines.types import (
     BIGINT,
     BOOLEAN,
+    BYTES,
     DATE,
     DOUBLE,
     INTEGER,
@@ -48,9 +49,8 @@ def same(value: Value) -> Value:
 
 
 def parse_boolean(text: str) -> bool:
-    """true, yes, t, y and whatever else begins them are true; everything else is false."""
-    lower = text.lower()
-    return bool(lower) and ("true".startswith(lower) or "yes".startswith(lower))
+    """Only true is true, whatever its case."""
+    return text.lower() == "true"
 
 
 def _parse_whole(wrap: Callable[[int], int]) -> Convert:
@@ -159,7 +159,7 @@ def cast(of: SqlType, to: SqlType) -> Convert | None:
     if of == to:
         return same
     if to == STRING:
-        return texts_of(of)
+        return None if of == BYTES else texts_of(of)
     match of, to:
         case Array(), Array():
             return _array(of, to)

@@ -90,13 +90,33 @@ class Compiler:
         """Of what may not be NULL itself."""
         of, call = self.compile(node)
         if of is None:
-            raise StatementError(f"{text(node)} has no type", node.at)
+            raise StatementError(f"{self.shown(node)} has no type", node.at)
         return of, call
+
+    def shown(self, node: Expression) -> str:
+        """The expression as a person wrote it: without the name of the only source, without columns of our own."""
+        shown = ast.rewrite(node, self._meant)
+        several = len({column.source for column in self.schema.columns} - {LAMBDA}) > 1
+        return text(shown if several else ast.rewrite(shown, _without_source))
+
+    def _meant(self, part: Expression) -> Expression:
+        found = self.schema.find(part.name, part.source) if isinstance(part, ast.ColumnReference) else None
+        return part if found is None else found[1].stands_for or part
+
+    def common_type(self, nodes: Sequence[Expression]) -> SqlType | None:
+        try:
+            return constructors.common_type(self.compile, nodes)
+        except constructors.NoCommonType as error:
+            raise StatementError(
+                f"operator does not exist: {error.common} = {error.of} ({self.shown(error.node)})\n"
+                "Hint: You might need to add explicit type casts.",
+                error.node.at,
+            ) from None
 
     def condition(self, node: Expression, of_what: str) -> Evaluate:
         of, call = self.compile(node)
         if of not in (BOOLEAN, None):
-            raise StatementError(f"{of_what} should be BOOLEAN, but {text(node)} is {of}", node.at)
+            raise StatementError(f"{of_what} should be BOOLEAN, but {self.shown(node)} is {of}", node.at)
         return call
 
     # --- names
@@ -105,7 +125,9 @@ class Compiler:
         found = self.schema.find(node.name, node.source)
         if found is None:
             names = {column.name for column in self.schema.columns}
-            raise StatementError(f"Unknown column {text(node)}.{did_you_mean(node.name, names)}", node.at)
+            raise StatementError(
+                f"Unknown column {self.shown(node)}.{did_you_mean(node.name, names)}", node.at
+            )
         place, column = found
         return Typed(column.type, lambda row: row[place])
 
@@ -127,7 +149,8 @@ class Compiler:
         if found is None:
             kinds = f"{_kind(left.type)} {_kind(right.type)}"
             raise StatementError(
-                f"Error processing expression: ({text(node)}). Unsupported arithmetic types. {kinds}", node.at
+                f"Error processing expression: ({self.shown(node)}). Unsupported arithmetic types. {kinds}",
+                node.at,
             )
         of, make = found
         return Typed(of, make(left.call, right.call))
@@ -138,20 +161,21 @@ class Compiler:
             return Typed(of, lambda row: wrap32(-call(row)))
         if of in (BIGINT, DOUBLE) or isinstance(of, DecimalType):
             return Typed(of, lambda row: -call(row))
-        raise StatementError(f"Unsupported expression: -{text(node.operand)} ({of})", node.at)
+        raise StatementError(f"Unsupported expression: -{self.shown(node.operand)} ({of})", node.at)
 
     def comparison(self, node: ast.Comparison) -> Typed:
         left, right = self.compile(node.left), self.compile(node.right)
         has_null = isinstance(node.left, ast.NullLiteral) or isinstance(node.right, ast.NullLiteral)
         if has_null and not node.operator.startswith("IS"):
             raise StatementError(
-                f"Comparison with NULL not supported: {text(node)}. Use IS NULL or IS NOT NULL.", node.at
+                f"Comparison with NULL not supported: {self.shown(node)}. Use IS NULL or IS NOT NULL.",
+                node.at,
             )
         left, right = self._moments(node.left, left, node.right, right)
         make = comparisons.comparison(node.operator, left.type, right.type)
         if make is None:
             raise StatementError(
-                f"Cannot compare {text(node.left)} ({left.type}) to {text(node.right)} ({right.type}) "
+                f"Cannot compare {self.shown(node.left)} ({left.type}) to {self.shown(node.right)} ({right.type}) "
                 f"with {comparisons.NAMES[node.operator]}.",
                 node.at,
             )
@@ -193,7 +217,7 @@ class Compiler:
 
     def within(self, node: ast.In) -> Typed:
         nodes = (node.operand, *node.items)
-        common = constructors.common_type(self.compile, nodes)
+        common = self.common_type(nodes)
         if common is None:
             return _constant(BOOLEAN, node.negated)
         operand, *items = (constructors.coerced(self.compile, each, common) for each in nodes)
@@ -208,7 +232,7 @@ class Compiler:
     def like(self, node: ast.Like) -> Typed:
         operand, pattern = self.compile(node.operand), self.compile(node.pattern)
         if operand.type not in (STRING, None) or pattern.type not in (STRING, None):
-            raise StatementError(f"LIKE compares text: {text(node)}", node.at)
+            raise StatementError(f"LIKE compares text: {self.shown(node)}", node.at)
         return Typed(BOOLEAN, comparisons.like(operand.call, pattern.call, node.escape, node.negated))
 
     def case(self, node: ast.Case) -> Typed:
@@ -220,7 +244,7 @@ class Compiler:
             for of in types:
                 common = casts.widened(common, of)
         except TypeError:
-            shown = ", ".join(f"{text(node)} ({of})" for node, of in zip(results, types, strict=True))
+            shown = ", ".join(f"{self.shown(node)} ({of})" for node, of in zip(results, types, strict=True))
             raise StatementError(
                 f"Invalid Case expression. Type for all 'THEN' clauses should be the same. Found: {shown}",
                 node.at,
@@ -254,7 +278,7 @@ class Compiler:
     # --- structured values
 
     def array(self, node: ast.ArrayLiteral) -> Typed:
-        element = constructors.common_type(self.compile, node.items)
+        element = self.common_type(node.items)
         if element is None:
             raise StatementError(
                 constructors.EMPTY_ARRAY if not node.items else constructors.NULL_ARRAY, node.at
@@ -266,8 +290,8 @@ class Compiler:
         if not node.entries:
             raise StatementError(constructors.EMPTY_MAP, node.at)
         names, values = zip(*node.entries, strict=True)
-        key = constructors.common_type(self.compile, names)
-        value = constructors.common_type(self.compile, values)
+        key = self.common_type(names)
+        value = self.common_type(values)
         if key is None or value is None:
             which = "keys" if key is None else "values"
             raise StatementError(
@@ -290,7 +314,9 @@ class Compiler:
                 raise StatementError(f"Duplicate field names found in STRUCT: '{name}'", node.at)
         for (name, typed), (_, value) in zip(compiled, node.fields, strict=True):
             if typed.type is None:
-                raise StatementError(f"The field {name} of a STRUCT has no type: {text(value)}", node.at)
+                raise StatementError(
+                    f"The field {name} of a STRUCT has no type: {self.shown(value)}", node.at
+                )
         fields = tuple(Field(name, typed.type) for name, typed in compiled if typed.type is not None)
         calls = [(name, _safe(typed.call)) for name, typed in compiled]
         return Typed(Struct(fields), lambda row: {name: call(row) for name, call in calls})
@@ -320,7 +346,8 @@ class Compiler:
         if isinstance(of, Array) and index.type in (INTEGER, BIGINT, None):
             return Typed(of.element, constructors.item_of(call, index.call))
         raise StatementError(
-            f"{text(node.operand)} ({of}) has nothing at {text(node.index)} ({index.type})", node.at
+            f"{self.shown(node.operand)} ({of}) has nothing at {self.shown(node.index)} ({index.type})",
+            node.at,
         )
 
     # --- functions
@@ -378,7 +405,9 @@ class Compiler:
             else:
                 bound[result.name] = body.type
         elif body.type not in (filled(result, bound), None):
-            raise StatementError(f"The lambda {text(node)} gives {body.type} instead of {result}", node.at)
+            raise StatementError(
+                f"The lambda {self.shown(node)} gives {body.type} instead of {result}", node.at
+            )
         call = body.call
         return lambda row: lambda *values: call((*row, *values))
 
@@ -388,6 +417,10 @@ LAMBDA = "=>"
 
 NULL = Array(STRING)
 """What stands for the type of NULL in a lambda's parameter."""
+
+
+def _without_source(node: Expression) -> Expression:
+    return ast.ColumnReference(node.name, at=node.at) if isinstance(node, ast.ColumnReference) else node
 
 
 def _constant(of: SqlType | None, value: Value) -> Typed:

@@ -16,7 +16,6 @@ from pykafkad.pipelines.expressions.numbers import EvaluationError, is_numeric
 from pykafkad.pipelines.expressions.schema import Row, Value
 from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.ast import Expression
-from pykafkad.pipelines.syntax.formatting import text
 from pykafkad.pipelines.types import (
     BIGINT,
     BOOLEAN,
@@ -60,15 +59,10 @@ def literal_type(node: ast.DecimalLiteral) -> DecimalType:
 
 
 def common_type(compile_: Compile, nodes: Sequence[Expression]) -> SqlType | None:
-    """The type of all; None where each is NULL."""
-    present = [node for node in nodes if not isinstance(node, ast.NullLiteral)]
-    texts = [node for node in present if isinstance(node, ast.StringLiteral)]
-    others = [node for node in present if not isinstance(node, ast.StringLiteral)]
+    """The type of all: that of the first, made as wide as the others need. None where each is NULL."""
     common: SqlType | None = None
-    for node in others or texts:
+    for node in nodes:
         common = _merged(compile_, common, node)
-    for literal in texts if others else ():
-        common = _with_text(common, literal)
     return common
 
 
@@ -126,13 +120,12 @@ def _merged_struct(
     return Struct(tuple(Field(name, of) for name, of in merged.items()))
 
 
-class NoCommonType(StatementError):
+class NoCommonType(Exception):
+    """An item that cannot be of the type of those before it."""
+
     def __init__(self, common: SqlType | None, of: SqlType | None, node: Expression) -> None:
-        super().__init__(
-            f"operator does not exist: {common} = {of} ({text(node)})\n"
-            "Hint: You might need to add explicit type casts.",
-            node.at,
-        )
+        super().__init__(common, of, node)
+        self.common, self.of, self.node = common, of, node
 
 
 def _widen(common: SqlType, of: SqlType | None, node: Expression) -> SqlType | None:

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from pykafkad.pipelines.syntax.ast import Expression
 from pykafkad.pipelines.types import SqlType
 
 Value: TypeAlias = Any
@@ -26,6 +27,8 @@ class Column(NamedTuple):
     type: SqlType
     source: str | None = None
     """The alias of the stream or table, where a query reads several."""
+    stands_for: Expression | None = None
+    """What messages show in its place, where a query has made it and its name is nobody's."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -293,7 +293,7 @@ class JsonFormat:
         if data is None:
             return None
         try:
-            value = self._decoder.decode(data.decode())
+            value = self._decoder.decode(_text(data))
             if value is None:
                 return None
             return self._fill(value) if self._read is None else [self._read(value)]
@@ -312,7 +312,12 @@ class JsonFormat:
         return None if value is None else write_plain(value).encode("utf-8", "surrogatepass")
 
     def to_plain(self, data: bytes | None) -> Any:
-        return None if data is None else json.loads(data)
+        return None if data is None else json.loads(_text(data))
+
+
+def _text(data: bytes) -> str:
+    """The text; without the five bytes that a serializer of a schema registry puts in front of it."""
+    return (data[5:] if data[:1] == b"\0" else data).decode()
 
 
 def _no_constant(text: str) -> Any:

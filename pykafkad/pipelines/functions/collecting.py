@@ -56,6 +56,7 @@ class CollectList(Aggregator):
 class CollectSet(CollectList):
     """An array of all values, each once, up to a thousand or as many as ksql.functions.collect_set.limit says."""
 
+    undoes = False
     limit_of = "collect_set"
 
     def add(self, state: State, *values: Value) -> State:

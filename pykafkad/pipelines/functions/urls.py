@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from urllib.parse import SplitResult, quote_plus, unquote_plus, urlsplit
+import re
+from urllib.parse import SplitResult, quote_plus, unquote, unquote_plus, urlsplit
 
+from pykafkad.pipelines.expressions.numbers import EvaluationError
 from pykafkad.pipelines.functions.registry import scalar
 
 CATEGORY = "URL"
 
 
+_NO_URI = re.compile(r"[\s<>\"{}|\\^`]|%(?![0-9a-fA-F]{2})")
+
+
 def _parts(url: str) -> SplitResult:
+    if _NO_URI.search(url):
+        raise EvaluationError(f"{url} is no URI")
     return urlsplit(url)
 
 
@@ -47,13 +54,13 @@ def port(url: str) -> int | None:
 @scalar("URL_EXTRACT_PATH", CATEGORY, "(STRING) STRING")
 def path(url: str) -> str:
     """The path of a URL."""
-    return _parts(url).path
+    return unquote(_parts(url).path)
 
 
 @scalar("URL_EXTRACT_QUERY", CATEGORY, "(STRING) STRING")
 def query(url: str) -> str | None:
-    """The query of a URL."""
-    return _parts(url).query or None
+    """The query of a URL, decoded."""
+    return unquote(_parts(url).query) or None
 
 
 @scalar("URL_EXTRACT_FRAGMENT", CATEGORY, "(STRING) STRING")
@@ -64,9 +71,9 @@ def fragment(url: str) -> str | None:
 
 @scalar("URL_EXTRACT_PARAMETER", CATEGORY, "(STRING, STRING) STRING")
 def parameter(url: str, name: str) -> str | None:
-    """The value of a parameter of a URL, decoded; empty where it has none."""
+    """The value of a parameter of a URL, decoded."""
     for pair in _parts(url).query.split("&"):
-        key, _, value = pair.partition("=")
-        if unquote_plus(key) == name:
+        key, said, value = pair.partition("=")
+        if said and unquote_plus(key) == name:
             return unquote_plus(value)
     return None
