@@ -21,7 +21,7 @@ from pykafkad.cluster.zookeeper.notifications import Notifications
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
 from pykafkad.slices import GO_ON, Wait, is_work
-from pykafkad.zookeeper.client import State
+from pykafkad.zookeeper.client import CLOSED, SESSION_EXPIRED, State, ZooKeeperError
 from pykafkad.zookeeper.config_znodes import CONFIG_CHANGES, read_config_change
 from pykafkad.zookeeper.znodes import MalformedZnode
 
@@ -106,8 +106,12 @@ class ClusterConfigs:
 
     def _read_notifications(self) -> Work:
         self._is_to_read = False
+        said = yield from self._notifications.take()
+        if said is None:
+            yield from self._load()
+            return
         named: dict[str, None] = {}
-        for data in (yield from self._notifications.take()):
+        for data in said:
             try:
                 named[read_config_change(data)] = None
             except MalformedZnode as error:
@@ -120,6 +124,8 @@ class ClusterConfigs:
             self._line.run(self._load(), self._was_read)
 
     def _was_read(self, result: Any) -> None:
+        if isinstance(result, ZooKeeperError) and result.error in (SESSION_EXPIRED, CLOSED):
+            return  # the next session reads it all
         error = settled(result)
         if error is not None:
             log.error(f"configs could not be read: {error}")

@@ -2,7 +2,8 @@
 
 What is written is read before, changed, and written where nobody else wrote in between, with a check that the
 controller is the one it was: as in Kafka, there are no changes of configs while there is no controller, nor while KRaft
-takes over. Then everybody is told by a notification. Nodes of clients and users that have become empty are deleted.
+takes over. The notification by which everybody is told is made in the same transaction (Kafka makes it after it, so that
+a broker that dies in between leaves the others behind). Nodes of clients and users that have become empty are deleted.
 """
 
 from __future__ import annotations
@@ -29,7 +30,13 @@ from pykafkad.zookeeper.client import (
     Result,
     SetData,
 )
-from pykafkad.zookeeper.config_znodes import CONFIG, read_config, write_config, write_config_change
+from pykafkad.zookeeper.config_znodes import (
+    CONFIG,
+    CONFIG_CHANGES,
+    read_config,
+    write_config,
+    write_config_change,
+)
 from pykafkad.zookeeper.znodes import CONTROLLER, parents, read_controller
 
 if TYPE_CHECKING:
@@ -41,6 +48,7 @@ if TYPE_CHECKING:
     from pykafkad.slices import Work
     from pykafkad.zookeeper.client import Write
 
+    Along = Callable[[str], Sequence[Write]]  # what is written with it
     Wanted = Callable[[str, Mapping[str, str]], Mapping[str, str]]  # of a path that holds these configs
 
 MAX_TRIES = 10  # of a znode that others write at the same time
@@ -87,24 +95,27 @@ class EntityConfigs:
     def write(self, changes: Changes) -> Work:
         """KafkaError where there is no controller, or others write all the time; what was written until then stays."""
         for some in chunks(list(changes), AT_ONCE):
-            yield from self._write(some, lambda path, found: changed(found, changes[path]))
-            for path in some:
-                yield from self._notifications.say(write_config_change(path))
+            yield from self._write(
+                some, lambda path, found: changed(found, changes[path]), self._announcement
+            )
 
     def put(self, wanted: Mapping[str, Mapping[str, str]]) -> Work:
         """Whatever they hold, they hold this now; nobody is told. Of topics that are about to be made."""
         for some in chunks(list(wanted), AT_ONCE):
-            yield from self._write(some, lambda path, found: wanted[path])
+            yield from self._write(some, lambda path, found: wanted[path], lambda path: ())
 
-    def _write(self, paths: Sequence[str], wanted: Wanted) -> Work:
+    def _announcement(self, path: str) -> Sequence[Write]:
+        return (self._notifications.op(write_config_change(path)),)
+
+    def _write(self, paths: Sequence[str], wanted: Wanted, along: Along) -> Work:
         left = list(paths)
         for _ in range(MAX_TRIES):
-            left = yield from self._try(left, wanted)
+            left = yield from self._try(left, wanted, along)
             if not left:
                 return
         raise KafkaError(errors.UNKNOWN_SERVER_ERROR, f"others write /config/{left[0]} all the time")
 
-    def _try(self, paths: Sequence[str], wanted: Wanted) -> Work:
+    def _try(self, paths: Sequence[str], wanted: Wanted, along: Along) -> Work:
         """Those that somebody else wrote meanwhile, so that they have to be looked at again."""
         controller, *found = yield from self._asking.ask(
             GetData(CONTROLLER), *(GetData(f"{CONFIG}/{path}") for path in paths)
@@ -115,26 +126,29 @@ class EntityConfigs:
         for path, result in zip(paths, found, strict=True):
             configs = wanted(path, read_config(expect(result, NO_NODE).data))
             if not configs and path.startswith(EMPTIED):
-                left += yield from self._clean(path, result)
+                left += yield from self._clean(path, result, along(path))
             else:
-                writes.append((path, Multi([Check(CONTROLLER, version), write_of(path, result, configs)])))
+                check, write = Check(CONTROLLER, version), write_of(path, result, configs)
+                writes.append((path, Multi([check, write, *along(path)])))
         results = yield from self._asking.ask(*(multi for _, multi in writes))
         for (path, _), result in zip(writes, results, strict=True):
             error = expect(result, NO_NODE, NODE_EXISTS, BAD_VERSION, path=path).error
             if error == NO_NODE:  # so is something above it
                 yield from self._asking.create(f"{CONFIG}/{path}".rpartition("/")[0])
+                yield from self._asking.create(CONFIG_CHANGES)
             left += [path] if error else []
         return left
 
-    def _clean(self, path: str, found: Result) -> Work:
+    def _clean(self, path: str, found: Result, along: Sequence[Write]) -> Work:
         """Nothing is left in it: it goes, and what is above it, if that is empty, too. The path, where it changed."""
         full = f"{CONFIG}/{path}"
         if found.error == NO_NODE:
             return []
-        (result,) = yield from self._asking.ask(Delete(full, found.version))
+        (result,) = yield from self._asking.ask(Multi([Delete(full, found.version), *along]))
         error = expect(result, NO_NODE, NOT_EMPTY, BAD_VERSION, path=full).error
         if error == NOT_EMPTY:  # of a user with quotas for its clients
-            (result,) = yield from self._asking.ask(SetData(full, write_config({}), found.version))
+            emptied = SetData(full, write_config({}), found.version)
+            (result,) = yield from self._asking.ask(Multi([emptied, *along]))
             error = expect(result, NO_NODE, BAD_VERSION, path=full).error
         if error == OK:
             yield from self._clean_above(full)

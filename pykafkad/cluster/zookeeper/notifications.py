@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pykafkad.cluster.zookeeper.asking import AT_ONCE, expect
 from pykafkad.slices import chunks
-from pykafkad.zookeeper.client import NO_NODE, Delete, Exists, GetData
+from pykafkad.zookeeper.client import NO_NODE, Create, Delete, Exists, GetData
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -38,17 +38,22 @@ class Notifications:
         self._seen = max(map(self._number, names), default=-1)
 
     def take(self) -> Work:
-        """The data of those that were not seen yet; and watch."""
+        """The data of those that were not seen yet; and watch. None: some were deleted before they were seen."""
         names = yield from self._asking.children(self.path, watch=True)
         new = [name for name in names if self._number(name) > self._seen]
+        last = max(map(self._number, new), default=self._seen)
+        if last - self._seen > len(new):
+            return None
         results = yield from self._asking.ask_all([GetData(f"{self.path}/{name}") for name in new])
-        self._seen = max(map(self._number, new), default=self._seen)
+        if any(expect(result, NO_NODE).error for result in results):
+            return None
+        self._seen = last
         yield from self._purge(names)
-        return [result.data for result in results if expect(result, NO_NODE).error != NO_NODE]
+        return [result.data for result in results]
 
-    def say(self, data: bytes) -> Work:
-        result = yield from self._asking.create(f"{self.path}/{self._prefix}", data, sequential=True)
-        expect(result)
+    def op(self, data: bytes) -> Create:
+        """Says it, in one transaction with what it is about: so nobody misses a change that was made."""
+        return Create(f"{self.path}/{self._prefix}", data, sequential=True)
 
     def _number(self, name: str) -> int:
         digits = name.removeprefix(self._prefix)
