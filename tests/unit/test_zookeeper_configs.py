@@ -19,7 +19,9 @@ from pykafkad.cluster.zookeeper.notifications import KEPT_MS
 from pykafkad.errors import KafkaError
 from pykafkad.messages import (
     NoOpRecord,
+    RemoveTopicRecord,
     RemoveUserScramCredentialRecord,
+    TopicRecord,
     UserScramCredentialRecord,
 )
 from pykafkad.slices import Slices
@@ -375,6 +377,38 @@ def test_configs_of_a_new_topic_are_read_when_asked_for(ours: One, server: Memor
     work = ours.changes.load_topics(["new", "none"])
     assert ours.told(lambda told: ours.run(work, told)) is None
     assert ours.image.configs == {(2, "new"): {"retention.ms": "9"}}
+
+
+def test_configs_of_topics_that_the_controller_tells_of_are_read(
+    server: MemoryZooKeeper, clock: Clock
+) -> None:
+    server.do(Create("/config/topics/old", write_config({"retention.ms": "1"})))
+    one = One(server, clock)
+    one.load()
+
+    def tell(name: str, number: int) -> None:
+        one.image.apply(TopicRecord(name=name, topic_id=number.to_bytes(16, "big")))
+        one.changes.topics_told()
+
+    def reads() -> list[str]:
+        return [getattr(op, "path", "") for op, _ in one.zookeeper._requests]
+
+    tell("old", 1)
+    assert reads() == []  # it was loaded
+    server.do(Create("/config/topics/new", write_config({"retention.ms": "2"})))
+    tell("new", 2)
+    assert reads() == ["/config/topics/new"]
+    server.settle()
+    assert one.image.topics["new"].configs == {"retention.ms": "2"}
+    one.changes.topics_told()
+    assert reads() == []
+    server.do(SetData("/config/topics/old", write_config({"retention.ms": "3"})))
+    one.image.apply(RemoveTopicRecord(topic_id=one.image.topics["old"].id))
+    one.changes.topics_told()
+    assert reads() == []
+    tell("old", 3)  # another of that name
+    server.settle()
+    assert one.image.topics["old"].configs == {"retention.ms": "3"}
 
 
 def test_what_has_no_place_in_zookeeper_is_refused(ours: One) -> None:

@@ -54,4 +54,10 @@ class ClusterChanges:
         self.auto_create = topics.auto_create
         self.auto_create_all = topics.auto_create_all
         self.is_auto_creating = topics.is_auto_creating
-        self.image_changed = topics.image_changed  # to be called after each UpdateMetadata
+        self._parts = configs, topics
+
+    def image_changed(self) -> None:
+        """To be called after each UpdateMetadata."""
+        configs, topics = self._parts
+        configs.topics_told()
+        topics.image_changed()

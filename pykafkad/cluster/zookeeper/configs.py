@@ -10,6 +10,7 @@ in the line of the controller's requests (`in_line`), between which its publishe
 from __future__ import annotations
 
 from functools import partial
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
@@ -23,7 +24,7 @@ from pykafkad.logs import logger
 from pykafkad.slices import GO_ON, Wait, is_work
 from pykafkad.zookeeper.client import CLOSED, SESSION_EXPIRED, State, ZooKeeperError
 from pykafkad.zookeeper.config_znodes import CONFIG_CHANGES, read_config_change
-from pykafkad.zookeeper.znodes import MalformedZnode
+from pykafkad.zookeeper.znodes import MalformedZnode, name_in
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from pykafkad.cluster.publishing import Publishers
     from pykafkad.cluster.zookeeper.asking import Asking
     from pykafkad.slices import Done, Run, Work
+
+KNOWN_FEW = 1000  # ids of topics that are gone are forgotten from time to time
 
 log = logger("zookeeper")
 
@@ -58,6 +61,8 @@ class ClusterConfigs:
         self._notifications = Notifications(asking, CONFIG_CHANGES, "config_change_", now_ms)
         self._configs = EntityConfigs(asking, self._notifications)
         self._is_loaded = False
+        self._known: set[bytes] = set()  # topics that the image had before
+        self._found: set[str] = set()  # topics whose configs were loaded, and that nobody told of yet
         self._is_to_read = False  # notifications that came are going to be read
         asking.zookeeper.on_watch(self._on_watch)
         asking.zookeeper.on_state(self._on_state)
@@ -75,9 +80,25 @@ class ClusterConfigs:
         found = yield from self._configs.read([f"{entities.TOPICS}/{name}" for name in names])
         yield from self._apply(found)
 
+    def topics_told(self) -> None:
+        """The image has what the controller told: the configs of topics that are new to it are read, whoever leads
+        them, since clients ask any broker. New ones are the last in the image."""
+        new = list(
+            takewhile(lambda topic: topic.id not in self._known, reversed(self._image.topics.values()))
+        )
+        if len(self._known) > KNOWN_FEW + 2 * len(self._image.topics):
+            self._known = set(self._image.topics_by_id)
+        self._known.update(topic.id for topic in new)
+        names = {topic.name for topic in new}
+        paths = [f"{entities.TOPICS}/{name}" for name in names - self._found]
+        self._found -= names
+        if paths and self._is_loaded:
+            self._line.run(self._refresh(paths), self._was_read)
+
     def _load(self) -> Work:
         yield from self._notifications.skip()
         paths = yield from self._configs.paths()
+        self._found = {name_in(path) for path in paths if path.startswith(entities.TOPICS)}
         yield from self._refresh(sorted({*paths, *entities.known_paths(self._image)}))
 
     def _refresh(self, paths: Iterable[str]) -> Work:
