@@ -9,6 +9,7 @@ Watches die with a connection, since kazoo does not set them again: those that a
 from __future__ import annotations
 
 import logging
+import select
 import time
 from _thread import allocate_lock, start_new_thread
 from contextlib import suppress
@@ -386,6 +387,19 @@ class Inline(SequentialThreadingHandler):  # type: ignore[misc]
 
     def stop(self) -> None:
         self._running = False
+
+    def select(self, reads: Any, writes: Any, errors: Any, timeout: float | None = None) -> Any:
+        """kazoo's makes a selector for each call, of which there are four an operation."""
+        poll, by_number = select.poll(), {}
+        for waiting, event in ((reads, select.POLLIN), (writes, select.POLLOUT)):
+            for each in waiting:
+                by_number[each.fileno()] = each
+                poll.register(each, event)
+        found: tuple[list[Any], list[Any], list[Any]] = [], [], []
+        for number, events in poll.poll(None if timeout is None else max(0, timeout) * 1000):
+            each = by_number[number]
+            found[0 if each in reads else 1].append(each)
+        return found
 
 
 class Lines(logging.Handler):
