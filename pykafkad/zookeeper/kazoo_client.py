@@ -167,7 +167,7 @@ class KazooZooKeeper:
         return KazooClient(
             self._hosts,
             timeout=settings.session_timeout_ms / 1000,
-            handler=Inline(self._line),
+            handler=Inline(self._line, settings.session_timeout_ms / 1000 / (1 + self._hosts.count(","))),
             connection_retry=KazooRetry(max_tries=-1, delay=RETRY_DELAY_S, max_delay=RETRY_MAX_DELAY_S),
             logger=self._logger,
             **more,
@@ -299,7 +299,7 @@ class KazooZooKeeper:
         if isinstance(value, Exception):
             return Result(error_code(value) or zk.ROLLED_BACK)  # 0: of those before the one that failed
         if isinstance(value, str):
-            return Result(path=self._out(value))
+            return Result(path=self._out(value), version=0)
         return Result() if value is True else stat_result(value)
 
     # -- watches
@@ -368,25 +368,27 @@ class Line:
 
 
 class Inline(SequentialThreadingHandler):  # type: ignore[misc]
-    """What kazoo would have its workers call is called by its connection's thread."""
+    """What kazoo would have its workers call is called by its connection's thread. `reach_s`: for one server, so that
+    all of them can be tried while the session lives."""
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: Line, reach_s: float) -> None:
         super().__init__()
-        self._line = line
+        self._line, self._reach_s = line, reach_s
         self.completion_queue = self.callback_queue = self
 
     def put(self, call: Callable[[], object]) -> None:
         call()
-
-    def create_connection(self, *arguments: Any, **options: Any) -> Any:
-        self._line.check()
-        return self._line.hold(super().create_connection(*arguments, **options))
 
     def start(self) -> None:
         self._running = True
 
     def stop(self) -> None:
         self._running = False
+
+    def create_connection(self, *address: Any, **options: Any) -> Any:
+        self._line.check()
+        options["timeout"] = min(options.get("timeout") or self._reach_s, self._reach_s)
+        return self._line.hold(super().create_connection(*address, **options))
 
     def select(self, reads: Any, writes: Any, errors: Any, timeout: float | None = None) -> Any:
         """kazoo's makes a selector for each call, of which there are four an operation."""
@@ -396,7 +398,7 @@ class Inline(SequentialThreadingHandler):  # type: ignore[misc]
                 by_number[each.fileno()] = each
                 poll.register(each, event)
         found: tuple[list[Any], list[Any], list[Any]] = [], [], []
-        for number, events in poll.poll(None if timeout is None else max(0, timeout) * 1000):
+        for number, _ in poll.poll(None if timeout is None else max(0, timeout) * 1000):
             each = by_number[number]
             found[0 if each in reads else 1].append(each)
         return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+import socket
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -51,9 +52,11 @@ class Loop:
 
 
 class One:
-    def __init__(self, loop: Loop, server: ZooKeeperServer, chroot: str = "", **settings: Any) -> None:
+    def __init__(
+        self, loop: Loop, server: ZooKeeperServer, chroot: str = "", others: str = "", **settings: Any
+    ) -> None:
         self.loop = loop
-        self.zookeeper = KazooZooKeeper(Settings(server.address + chroot, **settings), loop.post)
+        self.zookeeper = KazooZooKeeper(Settings(others + server.address + chroot, **settings), loop.post)
         self.states: list[State] = []
         self.paths: list[str] = []
         self.zookeeper.on_state(self.states.append)
@@ -79,8 +82,8 @@ def server() -> Iterator[ZooKeeperServer]:
 def begin(server: ZooKeeperServer) -> Iterator[Callable[..., One]]:
     begun: list[One] = []
 
-    def one(chroot: str = "", **settings: Any) -> One:
-        begun.append(One(Loop(), server, chroot, **settings))
+    def one(chroot: str = "", others: str = "", **settings: Any) -> One:
+        begun.append(One(Loop(), server, chroot, others, **settings))
         return begun[-1]
 
     yield one
@@ -219,6 +222,14 @@ def test_a_server_that_comes_late_is_found(server: ZooKeeperServer) -> None:
     zookeeper.close()
     loop.until(lambda: answers)
     assert answers == [[Result(zk.CLOSED)]]
+
+
+def test_a_server_that_does_not_answer_is_passed_over(begin: Callable[..., One]) -> None:
+    """In the part of the session that is its own."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        silents = "".join(f"127.0.0.1:{port}," for _ in range(3))
+        assert begin(others=silents, session_timeout_ms=4000).states == [State.NEW_SESSION]
 
 
 def test_the_end_of_the_session_takes_its_nodes(begin: Callable[..., One], server: ZooKeeperServer) -> None:
