@@ -114,7 +114,7 @@ class Result(NamedTuple):
 
     Create tells path (with the digits), version and czxid; GetData data, version, czxid, owner and ctime_ms; SetData
     and Exists the same without the data; GetChildren children and the same of the node. A Multi has the results of its
-    operations in `results`, where Create tells only the path, and as `error` the one that it failed by.
+    operations in `results`, where Create tells no czxid, and as `error` the one that it failed by.
     """
 
     error: int = OK

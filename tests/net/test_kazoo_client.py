@@ -145,7 +145,7 @@ def test_multis(begin: Callable[..., One], server: ZooKeeperServer) -> None:
         ),
         Multi([SetData("/m", b"y"), Check("/m", 7), Create("/o")]),
     )
-    assert made.error == zk.OK and made.results[0].path == "/m"
+    assert made.error == zk.OK and (made.results[0].path, made.results[0].version) == ("/m", 0)
     assert (made.results[1].version, made.results[1].czxid) == (1, server.memory.nodes["/m"].czxid)
     assert failed.error == zk.BAD_VERSION
     assert [each.error for each in failed.results] == [zk.ROLLED_BACK, zk.BAD_VERSION, zk.ROLLED_BACK]
