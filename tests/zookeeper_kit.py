@@ -187,7 +187,8 @@ class MemoryZooKeeper:
             made = [isinstance(each, Create) for each in op.ops]
             return Result(
                 results=[
-                    Result(path=each.path) if new else each for each, new in zip(results, made, strict=True)
+                    Result(path=each.path, version=0) if new else each
+                    for each, new in zip(results, made, strict=True)
                 ]
             )
         except FailedAt as failed:
