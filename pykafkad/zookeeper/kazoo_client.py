@@ -54,6 +54,8 @@ CLOSE_WAIT_S = 5  # for the end of the session; without it ZooKeeper ends it whe
 RETRY_DELAY_S = 0.1  # between two rounds through the servers, doubled up to
 RETRY_MAX_DELAY_S = 1.0
 RESTART_DELAY_S = 1.0  # where kazoo's own thread has ended
+STATE = "Transition to CONNECTING"  # which kazoo says behind every reason
+MOST_LINES = 20
 SENSITIVE = (
     "/config/users",
     "/config/brokers",
@@ -73,7 +75,9 @@ class KazooZooKeeper:
         self._pipeline = Pipeline(self._send, settings.max_in_flight)
         self._hosts, slash, chroot = settings.connect.partition("/")
         self._chroot = (slash + chroot).rstrip("/")
-        self._logger = kazoo_logger(post)
+        self._lines = Lines(post)
+        self._logger = logging.Logger("kazoo", logging.WARNING)
+        self._logger.addHandler(self._lines)
         self._watch_listeners: list[OnWatch] = []
         self._state_listeners: list[OnState] = []
         self._watched: tuple[set[str], set[str]] = set(), set()  # paths, of whose data and of whose children
@@ -187,12 +191,15 @@ class KazooZooKeeper:
             self._lost(keeper_state)
 
     def _connected(self, session_id: int) -> None:
+        self._lines.connected()
         if session_id != self.session_id:
+            log.info(f"connected to {self._settings.connect}, session 0x{session_id:x}")
             self.session_id = session_id
             self._forget_watches()
             self._make_chroot()
             self._tell_state(State.NEW_SESSION)
         else:
+            log.info(f"connected again to {self._settings.connect}, session 0x{session_id:x}")
             self._tell_state(State.CONNECTED)
             for path in self._forget_watches():
                 self._tell_watch(path)
@@ -405,20 +412,21 @@ class Inline(SequentialThreadingHandler):  # type: ignore[misc]
 
 
 class Lines(logging.Handler):
-    """What kazoo logs, as lines of ours."""
+    """What kazoo logs, as lines of ours: the same thing once until `connected`, as it is tried all the time."""
 
     def __init__(self, post: Callable[..., None]) -> None:
-        super().__init__()
+        super().__init__(logging.WARNING)
         self._post = post
+        self._said: set[str] = {STATE}
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._post(log.error if record.levelno >= logging.ERROR else log.warn, record.getMessage())
+        text = record.getMessage()
+        if text not in self._said and len(self._said) < MOST_LINES:
+            self._said.add(text)
+            self._post(log.error if record.levelno >= logging.ERROR else log.warn, text)
 
-
-def kazoo_logger(post: Callable[..., None]) -> logging.Logger:
-    kazoos = logging.Logger("kazoo", logging.WARNING)
-    kazoos.addHandler(Lines(post))
-    return kazoos
+    def connected(self) -> None:
+        self._said = {STATE}
 
 
 def end(client: Any) -> None:

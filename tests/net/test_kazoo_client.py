@@ -232,6 +232,20 @@ def test_a_server_that_does_not_answer_is_passed_over(begin: Callable[..., One])
         assert begin(others=silents, session_timeout_ms=4000).states == [State.NEW_SESSION]
 
 
+def test_a_reason_is_said_once_until_it_works_again(
+    begin: Callable[..., One], server: ZooKeeperServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = begin()
+    for count in (1, 2):
+        for _ in range(3):
+            one.zookeeper._logger.warning("Connection dropped: %s", "refused")
+        server.cut()
+        one.loop.until(lambda: one.states.count(State.CONNECTED) == count)  # noqa: B023
+    said = capsys.readouterr().err
+    assert said.count("Connection dropped: refused") == 2 and "Transition" not in said
+    assert said.count("connected again to") == 2
+
+
 def test_the_end_of_the_session_takes_its_nodes(begin: Callable[..., One], server: ZooKeeperServer) -> None:
     one = begin()
     one.ask(Create("/e", ephemeral=True))
