@@ -60,7 +60,6 @@ class ServingBroker:
     # Everything is allowed: a start with authorizer.class.name is refused.
     authorizer: Authorizer | None = None
     apis = APIS
-    cluster: Cluster | None = None  # None: a single node, which has its own metadata log
     pass_ms = 0  # the wall clock as the pass has read it; 0: not yet
     # What a start makes when it has read what is there:
     storage: LogManager
@@ -74,6 +73,8 @@ class ServingBroker:
     def __init__(
         self, config: BrokerConfig, clock: Clock, dispatcher: Dispatcher, loop: Loop, submit: Submit
     ) -> None:
+        # None: a single node, which has its own metadata log. Asked for each fetch, so it is the instance's.
+        self.cluster: Cluster | None = None
         self.config = config
         self.clock = clock
         self.node_id = config.node_id

@@ -24,7 +24,7 @@ from pykafkad.messages import FetchResponse
 from pykafkad.pure import fetch_session
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, READ, TOPIC, Need
 from pykafkad.pure.fetch_session import Followed
-from pykafkad.slices import finish
+from pykafkad.slices import begun, finish
 from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
 if TYPE_CHECKING:
@@ -63,18 +63,16 @@ needs = (
 
 
 def handle(broker: Broker, request: FetchRequest, context: Context) -> Any:
+    if broker.cluster is not None:
+        return begun(in_cluster(broker, request, context))
     if is_large(request):
         return in_slices(broker, request, context)
     uses_topic_ids = context.version >= TOPIC_IDS_SINCE
     if makes_no_sense(request, request.topics, uses_topic_ids):
         return finish(failed_as_a_whole(request, context.version))
     asked: dict[Key, Followed] = {}
-    replicates = broker.cluster is not None and is_follower(request)
     for topic in request.topics:
-        name = topic.topic_id if uses_topic_ids else topic.topic
-        note(asked, name, topic.partitions)
-        if replicates:
-            note_starts(asked, name, topic.partitions)
+        note(asked, topic.topic_id if uses_topic_ids else topic.topic, topic.partitions)
     sessions = broker.fetch_sessions
     decision = sessions.decide(request.session_id, request.session_epoch, uses_topic_ids=uses_topic_ids)
     if decision.session is not None:
@@ -92,11 +90,19 @@ def is_large(request: FetchRequest) -> bool:
     return any(len(topic.partitions) > FEW for topic in forgotten) if forgotten else False
 
 
-def in_slices(broker: Broker, request: FetchRequest, context: Context) -> Reading:
+def in_cluster(broker: Broker, request: FetchRequest, context: Context) -> Reading:
+    from pykafkad.handlers.cluster_fetching import kind_of
+
+    return (yield from in_slices(broker, request, context, kind_of(request)))
+
+
+def in_slices(
+    broker: Broker, request: FetchRequest, context: Context, kind: type[Fetch] | None = None
+) -> Reading:
     """The same as `handle` for a request with many topics or partitions, a piece at a time."""
     uses_topic_ids = context.version >= TOPIC_IDS_SINCE
     asked: dict[Key, Followed] = {}
-    replicates = broker.cluster is not None and is_follower(request)
+    replicates = kind is not None and kind.is_follower
     for start in range(0, len(request.topics), FEW):
         topics = request.topics[start : start + FEW]
         if makes_no_sense(request, topics, uses_topic_ids):
@@ -113,24 +119,25 @@ def in_slices(broker: Broker, request: FetchRequest, context: Context) -> Readin
     decision = sessions.decide(request.session_id, request.session_epoch, uses_topic_ids=uses_topic_ids)
     if decision.session is not None:
         yield from update(decision.session, request, asked, uses_topic_ids)
-    result = decided(broker, request, context, asked, decision)
+    result = decided(broker, request, context, asked, decision, kind)
     return (yield from result) if type(result) is GeneratorType else result
 
 
 def decided(
-    broker: Broker, request: FetchRequest, context: Context, asked: dict[Key, Followed], decision: Decision
+    broker: Broker,
+    request: FetchRequest,
+    context: Context,
+    asked: dict[Key, Followed],
+    decision: Decision,
+    kind: type[Fetch] | None = None,
 ) -> Any:
     """The answer, or the context if it will be answered later, or a generator that returns one of these."""
     if decision.kind in SESSION_ERRORS:
         return FetchResponse(error_code=SESSION_ERRORS[decision.kind])
     followed = broker.fetch_sessions.settle(decision, asked, broker.clock.monotonic_ms())
-    kind: type[Fetch] = Fetch
-    if broker.cluster is not None:
-        from pykafkad.handlers import cluster_fetching
-
-        kind = cluster_fetching.kind_of(request)
-    elif (request.replica_state if context.version >= REPLICA_STATE_SINCE else request).replica_id >= 0:
-        kind = FollowersFetch
+    if kind is None:
+        replica = request.replica_state if context.version >= REPLICA_STATE_SINCE else request
+        kind = FollowersFetch if replica.replica_id >= 0 else Fetch
     fetch = kind(broker, request, context, decision, asked, followed)
     return fetch.at_once() if len(followed) <= FEW else fetch.in_slices()
 
