@@ -38,6 +38,7 @@ DEADLINE_S = 60.0
 # What makes the drills short; a broker that is gone is missed after its session.
 CONFIG = {
     "zookeeper.session.timeout.ms": "4000",
+    "zookeeper.connection.timeout.ms": "30000",  # a machine with much to do
     "replica.lag.time.max.ms": "3000",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
