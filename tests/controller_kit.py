@@ -15,6 +15,7 @@ from itertools import count
 from typing import Any
 
 from pykafkad import errors, messages
+from pykafkad.clock import ManualClock
 from pykafkad.cluster.zookeeper.controller_messages import Forms
 from pykafkad.cluster.zookeeper.controlling import Controlling
 from pykafkad.pure.controller import events, intents
@@ -212,7 +213,7 @@ class Life:
             Forms(),
             lambda endpoint_of: Wires(self),
             self.later,
-            Slices(self.soon, ZeroClock()).run,
+            Slices(self.soon, ManualClock()).run,
             lambda: self.world.now_ms,
         )
         self.zookeeper.on_state(self._on_state)
@@ -405,7 +406,10 @@ class Life:
     # -- the network
 
     def call(
-        self, broker_id: int, what: Callable[[Life, Callable[[Any], None]], None], done: Callable[[Any], None]
+        self,
+        broker_id: int,
+        what: Callable[[Life, Callable[[Any], None]], None],
+        done: Callable[[Any], object],
     ) -> None:
         """`what` is done by that broker; `done` is given its answer, or an OSError."""
         world = self.world
@@ -479,13 +483,6 @@ class Wire:
         life.call(broker_id, obey, done)
 
     def close(self) -> None: ...
-
-
-class ZeroClock:
-    """Work is never interrupted by the time."""
-
-    def monotonic_us(self) -> int:
-        return 0
 
 
 # -- for people

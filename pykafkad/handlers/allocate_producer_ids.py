@@ -1,39 +1,32 @@
-"""AllocateProducerIds (key 67), version 0: a broker asks the controller for a block of producer ids (KIP-730).
+"""AllocateProducerIds (key 67), version 0: the controller gives a broker a block of producer ids (KIP-730).
 
-Only in a cluster on ZooKeeper.
+Only in a cluster on ZooKeeper; a single node takes them from its own metadata log.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.messages import AllocateProducerIdsResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, Need
 from pykafkad.pure.controller.events import AllocateProducerIds
+from pykafkad.slices import Wait
 
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import AllocateProducerIdsRequest
+    from pykafkad.slices import Work
 
 needs = (Need(CLUSTER_ACTION, CLUSTER),)
 
 
-def handle(broker: Broker, request: AllocateProducerIdsRequest, context: Context) -> Any:
+def handle(broker: Broker, request: AllocateProducerIdsRequest, context: Context) -> Work:
     assert broker.cluster is not None
-    context.defer()
-    broker.cluster.controlling.ask(
-        AllocateProducerIds,
-        lambda outcome: broker.dispatcher.give(context, answer(outcome)),
-        request.broker_id,
-        request.broker_epoch,
-    )
-    return context
-
-
-def answer(outcome: Any) -> AllocateProducerIdsResponse:
-    """`outcome`: an error code, or the first of the ids and how many they are."""
-    if isinstance(outcome, int):
-        return AllocateProducerIdsResponse(error_code=outcome)
-    first, count = outcome
+    wait = Wait()
+    broker.cluster.controlling.ask(AllocateProducerIds, wait.come, request.broker_id, request.broker_epoch)
+    answer = yield from wait.result()
+    if isinstance(answer, int):
+        return AllocateProducerIdsResponse(error_code=answer)
+    first, count = answer
     return AllocateProducerIdsResponse(producer_id_start=first, producer_id_len=count)

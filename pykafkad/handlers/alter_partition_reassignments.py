@@ -2,7 +2,8 @@
 whether the replication factor may change, KIP-860).
 
 On a single node the only assignment that is not refused is the present one, so no reassignment is ever in progress. The
-checks are in cluster/partition_changes. They refuse a changed replication factor before version 1's flag matters.
+checks are in cluster/partition_changes. They refuse a changed replication factor before version 1's flag matters. In a
+cluster the controller reassigns (cluster_reassignments.py).
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ needs = (Need(ALTER, CLUSTER),)
 def handle(broker: Broker, request: AlterPartitionReassignmentsRequest, context: Context) -> Work:
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
+    if broker.cluster is not None:
+        from pykafkad.handlers.cluster_reassignments import altered_in_cluster
+
+        return (yield from altered_in_cluster(broker.cluster, request))
     code = errors.REQUEST_TIMED_OUT if request.timeout_ms <= 0 else errors.NONE
     responses = yield from answers(broker.image, request.topics, code)
     if responses is None:

@@ -1,18 +1,17 @@
-"""ControlledShutdown (key 7), versions 1 to 3: a broker that is about to stop asks the controller to move what it leads
-(KIP-143).
+"""ControlledShutdown (key 7), versions 1 to 3: a broker that is about to stop asks the controller to move what it leads.
 
-Only in a cluster on ZooKeeper. The answer names the partitions that it still leads though others have them too. Version
-0, whose header has no client id, is not served: no broker of the last eight years sends it.
+Only in a cluster on ZooKeeper. The answer has the partitions that it still leads; the broker asks again then, or goes.
+Missing: version 0, whose header is of before Kafka 0.9.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.messages import ControlledShutdownResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, Need
 from pykafkad.pure.controller.events import ControlledShutdown
-from pykafkad.slices import begun, chunks
+from pykafkad.slices import Wait, chunks
 
 if TYPE_CHECKING:
     from pykafkad.context import Context
@@ -25,24 +24,17 @@ RemainingPartition = ControlledShutdownResponse.RemainingPartition
 needs = (Need(CLUSTER_ACTION, CLUSTER),)
 
 
-def handle(broker: Broker, request: ControlledShutdownRequest, context: Context) -> Any:
+def handle(broker: Broker, request: ControlledShutdownRequest, context: Context) -> Work:
     assert broker.cluster is not None
-    context.defer()
-    broker.cluster.controlling.ask(
-        ControlledShutdown,
-        lambda outcome: broker.dispatcher.give(context, begun(answer(outcome))),
-        request.broker_id,
-        request.broker_epoch,
-    )
-    return context
-
-
-def answer(outcome: Any) -> Work:
-    """`outcome`: an error code, or the partitions."""
-    if isinstance(outcome, int):
-        return ControlledShutdownResponse(error_code=outcome)
-    rows: list[Any] = []
-    for some in chunks(outcome):
-        rows += [RemainingPartition(topic_name=topic, partition_index=index) for topic, index in some]
+    wait = Wait()
+    broker.cluster.controlling.ask(ControlledShutdown, wait.come, request.broker_id, request.broker_epoch)
+    answer = yield from wait.result()
+    if isinstance(answer, int):
+        return ControlledShutdownResponse(error_code=answer)
+    response = ControlledShutdownResponse()
+    for some in chunks(answer):
+        response.remaining_partitions += [
+            RemainingPartition(topic_name=name, partition_index=index) for name, index in some
+        ]
         yield
-    return ControlledShutdownResponse(remaining_partitions=rows)
+    return response

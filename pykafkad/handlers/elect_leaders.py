@@ -1,7 +1,8 @@
 """ElectLeaders (key 43), versions 0 to 2: elects the preferred replica, or from version 1 any replica that is left
 (KIP-183, KIP-460).
 
-On a single node the only replica of a partition is its leader already, so no election is ever needed.
+On a single node the only replica of a partition is its leader already, so no election is ever needed. In a cluster
+the controller elects (cluster_elections.py).
 """
 
 from __future__ import annotations
@@ -42,6 +43,10 @@ def handle(broker: Broker, request: ElectLeadersRequest, context: Context) -> Wo
     if kind not in (PREFERRED, UNCLEAN):
         text = f"Unknown election type {kind}"
         return (yield from refuse(asked, errors.INVALID_REQUEST, text, context.version))
+    if broker.cluster is not None:
+        from pykafkad.handlers.cluster_elections import elected_in_cluster
+
+        return (yield from elected_in_cluster(broker, request, is_unclean=kind == UNCLEAN))
     image = broker.image
     results = []
     if asked is None:

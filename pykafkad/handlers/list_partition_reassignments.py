@@ -1,7 +1,7 @@
 """ListPartitionReassignments (key 46), version 0: the reassignments that are in progress (KIP-455).
 
 On a single node there are none (see AlterPartitionReassignments), and Kafka leaves out partitions without one, also
-those that do not exist. So the answer is always empty.
+those that do not exist. So the answer is always empty there; in a cluster the controller knows.
 """
 
 from __future__ import annotations
@@ -21,4 +21,8 @@ needs = (Need(DESCRIBE, CLUSTER),)
 
 
 def handle(broker: Broker, request: ListPartitionReassignmentsRequest, context: Context) -> Any:
+    if broker.cluster is not None:
+        from pykafkad.handlers.cluster_reassignments import listed_in_cluster
+
+        return listed_in_cluster(broker.cluster, request)
     return ListPartitionReassignmentsResponse(error_message=None)

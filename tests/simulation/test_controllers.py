@@ -63,13 +63,13 @@ class Checks:
             name, _, rest = op.path[len(znodes.TOPICS) + 1 :].partition("/")
             if not rest:
                 self.check_topic(name, op)
-            elif rest.endswith("/state") and not isinstance(op, zk.Delete):
+            elif rest.endswith("/state") and isinstance(op, zk.Create | zk.SetData):
                 self.check_state(name, int(rest.split("/")[1]), znodes.read_state(op.data))
 
     def check_topic(self, name: str, op: zk.Write) -> None:
         if isinstance(op, zk.Delete):
             self.deleted.add(self.topic_ids.pop(name))
-        else:
+        elif not isinstance(op, zk.Check):
             node = znodes.read_assignment(op.data)
             self.topic_ids[name] = node.topic_id
             for index, replicas in node.partitions.items():
@@ -263,7 +263,7 @@ def die_at(life: Life, number: int, *, is_done: bool | None = None) -> None:
                     return zk.Result(zk.SESSION_EXPIRED)
         return carry_out(session, op)
 
-    ensemble.carry_out = count  # type: ignore[method-assign]
+    vars(ensemble)["carry_out"] = count
 
 
 def settle(world: World, checks: Checks) -> None:

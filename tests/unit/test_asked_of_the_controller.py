@@ -14,7 +14,6 @@ from pykafkad.pure.controller.facts import Leadership
 from tests.unit.cluster_kit import TOPIC_ID, ClusterDesk, known, topic_known
 
 AlterPartition = messages.AlterPartitionRequest
-UNKNOWN_ID = b"nobody-knows-it."
 
 
 class Controlling:
@@ -73,23 +72,15 @@ def test_alter_partition_says_what_holds_or_why_not(desk: ClusterDesk, version: 
     }
     event, answer = answered(desk, altered(version, ("orders", TOPIC_ID, [1, 0])), version, outcome)
     assert (event.broker_id, event.broker_epoch) == (2, 55)
-    assert event.changes == {("orders", 1): wanted, ("orders", 0): wanted}
+    assert event.changes == {(topic, 1): wanted, (topic, 0): wanted}
     refusal = errors.INELIGIBLE_REPLICA if version >= 2 else errors.OPERATION_NOT_ATTEMPTED
     assert event.ineligible == refusal
-    (topic,) = answer.topics
-    assert (topic.topic_id if version >= 2 else topic.topic_name) == (TOPIC_ID if version >= 2 else "orders")
-    first, second = topic.partitions
+    (told,) = answer.topics
+    assert (told.topic_id if version >= 2 else told.topic_name) == topic
+    first, second = told.partitions
     assert (first.partition_index, first.error_code, first.leader_id) == (1, errors.NONE, 2)
     assert (first.leader_epoch, first.isr, first.partition_epoch) == (4, [2, 0], 8)
     assert (second.partition_index, second.error_code) == (0, errors.INVALID_UPDATE_VERSION)
-
-
-def test_a_topic_that_nobody_knows_is_not_asked_for(desk: ClusterDesk) -> None:
-    request = altered(3, ("", UNKNOWN_ID, [0, 1]), ("orders", TOPIC_ID, [0]))
-    event, answer = answered(desk, request, 3, {("orders", 0): errors.NOT_CONTROLLER})
-    assert list(event.changes) == [("orders", 0)]
-    codes = [[each.error_code for each in topic.partitions] for topic in answer.topics]
-    assert codes == [[errors.UNKNOWN_TOPIC_ID] * 2, [errors.NOT_CONTROLLER]]
 
 
 @pytest.mark.parametrize(

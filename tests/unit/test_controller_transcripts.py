@@ -2,9 +2,9 @@
 
 tests/golden/controller/*.txt are transcripts of recordings of real brokers, to be read from the top:
 
-    # what the experimenter did            do ...      what happened to the controller: broker N came (start), its session
-    write ...     what it wrote                       ended (end), a topic was written, a leader asked for an ISR (alter)
-    0 -> 2 ...    what it sent, and to whom            unrecorded ...  what was done before, of which nothing is left
+    # what the experimenter did      do ...      what happened to the controller: broker N came (start), its session ended
+    write ...     what it wrote                  (end), a topic was written, a leader asked for an ISR (alter)
+    0 -> 2 ...    what it sent, and to whom      unrecorded ...  what had been done before, of which nothing was kept
 
 Each `do` is done to ours, one after the other. Compared are, in order, all writes to each znode and all requests to each
 broker; the order among partitions and among brokers is whatever a hash table has, in Kafka. A broker that goes down may

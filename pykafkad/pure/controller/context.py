@@ -30,7 +30,8 @@ class Topic:
 
 class Context:
     __slots__ = (
-        "brokers", "deleting", "deletion_started", "ineligible", "offline_dirs", "reassigning", "shutting_down", "topics",
+        "brokers", "deleting", "deletion_started", "ineligible", "names", "offline_dirs", "reassigning",
+        "shutting_down", "topics",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -40,6 +41,7 @@ class Context:
             int, set[Partition]
         ] = {}  # by broker: replicas in log directories that failed
         self.topics: dict[str, Topic] = {}
+        self.names: dict[bytes, str] = {}  # of topics, by their ids
         self.reassigning: dict[Partition, None] = {}
         self.deleting: dict[str, None] = {}  # topics that are to be deleted,
         self.deletion_started: set[str] = set()  # those of them whose replicas were told so,
@@ -163,8 +165,15 @@ class Context:
     def topic_id(self, topic: str) -> bytes:
         return self.topics[topic].id
 
+    def add_topic(self, name: str, topic_id: bytes) -> Topic:
+        topic = self.topics[name] = Topic(topic_id)
+        self.names[topic_id] = name
+        return topic
+
     def remove_topic(self, topic: str) -> None:
-        self.topics.pop(topic, None)
+        found = self.topics.pop(topic, None)
+        if found is not None:
+            self.names.pop(found.id, None)
         self.deleting.pop(topic, None)
         self.deletion_started.discard(topic)
         self.ineligible.discard(topic)

@@ -113,10 +113,8 @@ class AlterPartition(NamedTuple):
     ticket: Ticket
     broker_id: int
     broker_epoch: int
-    changes: Mapping[Partition, Leadership]
-    ineligible: (
-        int  # the error code for a replica that may not be in sync: it depends on the request's version
-    )
+    changes: Mapping[tuple[bytes | str, int], Leadership]  # by the topic's id, or its name in old versions
+    ineligible: int  # the error code for a replica that may not be in sync, which depends on the version
 
 
 class AllocateProducerIds(NamedTuple):

@@ -24,23 +24,31 @@ class Isr:
     def __init__(self, term: Term) -> None:
         self._term, self._context = term, term.context
 
-    def alter(self, event: AlterPartition) -> Steps[Any]:
-        """The outcome for each partition, or an error code. `isr_changed` of the reassignments is to be called then."""
+    def alter(self, event: AlterPartition) -> Steps[tuple[Any, list[Partition]]]:
+        """The outcomes by what the request calls the partitions, or an error code; and what changed."""
         broker = self._context.brokers.get(event.broker_id)
         if broker is None or broker.epoch != event.broker_epoch:
-            return errors.STALE_BROKER_EPOCH
-        outcomes: dict[Partition, Outcome] = {}
+            return errors.STALE_BROKER_EPOCH, []
+        outcomes: dict[tuple[bytes | str, int], Outcome] = {}
         wanted: dict[Partition, Leadership] = {}
-        for partition, change in event.changes.items():
+        named: dict[Partition, tuple[bytes | str, int]] = {}
+        for key, change in event.changes.items():
+            name = self._context.names.get(key[0]) if isinstance(key[0], bytes) else key[0]
+            if name is None:
+                outcomes[key] = errors.UNKNOWN_TOPIC_ID
+                continue
+            partition = name, key[1]
+            named[partition] = key
             outcome = self._check(partition, change, event)
             if outcome is None:
                 wanted[partition] = change
             else:
-                outcomes[partition] = outcome
+                outcomes[key] = outcome
         yield
-        outcomes.update((yield from self._write(wanted)))
-        yield from self._term.tell_all(event.changes)
-        return outcomes
+        written = yield from self._write(wanted)
+        outcomes.update((named[partition], outcome) for partition, outcome in written.items())
+        yield from self._term.tell_all(named)
+        return outcomes, [each for each, key in named.items() if isinstance(outcomes[key], Leadership)]
 
     def _check(self, partition: Partition, new: Leadership, event: AlterPartition) -> Outcome | None:
         """None: it is to be written."""

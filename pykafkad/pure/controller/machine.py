@@ -135,11 +135,9 @@ def _reply(answer: Callable[[Term, Any], Steps[Any]]) -> Callable[[Term, Any], S
 
 
 def _alter_partition(term: Term, event: events.AlterPartition) -> Steps[None]:
-    outcomes = yield from term.isr.alter(event)
+    outcomes, changed = yield from term.isr.alter(event)
     yield Reply(event.ticket, outcomes)
-    if not isinstance(outcomes, int):
-        changed = [each for each, outcome in outcomes.items() if not isinstance(outcome, int)]
-        yield from term.reassignments.isr_changed(changed)
+    yield from term.reassignments.isr_changed(changed)
 
 
 def _replicas_deleted(term: Term, event: events.ReplicasDeleted) -> Steps[None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafkad.pure.controller.context import Topic
 from pykafkad.pure.controller.intents import Note
 
 if TYPE_CHECKING:
@@ -68,7 +67,7 @@ class Topics:
             if topic_id is None:  # made by brokers before 2.8
                 topic_id = self._term.store.new_topic_id()
                 yield from self._term.store.write_topic(name, topic_id, node.assignments)
-            topic = context.topics[name] = Topic(topic_id)
+            topic = context.add_topic(name, topic_id)
             topic.assignments.update(sorted(node.assignments.items()))
             for index, assignment in topic.assignments.items():
                 added.append((name, index))
