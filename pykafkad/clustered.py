@@ -12,6 +12,7 @@ from functools import partial
 from random import randrange
 from typing import TYPE_CHECKING, Any, cast
 
+from pykafkad.cluster.publishing import CONTROLLER
 from pykafkad.cluster.zookeeper.changes import ClusterChanges
 from pykafkad.cluster.zookeeper.cluster import Cluster
 from pykafkad.cluster.zookeeper.control import Control
@@ -162,6 +163,7 @@ class ClusterBroker(Broker):
         cluster.control.on_controller = cluster.controller_changed
         cluster.controlling = self._make_controlling()
         self._add_publishers()
+        controller.publishers.add(CONTROLLER, cluster.publish)
         controller.load_logs()
         controller.take_over(self.listeners.advertised, [], config["broker.rack"])
 

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     Publish = Callable[[Delta], Any]  # what it gives may be work, to be done in slices
 
-ORDER = ("configs", "listeners", "logs", "groups", "transactions", "telemetry")
-CONFIGS, LISTENERS, LOGS, GROUPS, TRANSACTIONS, TELEMETRY = ORDER
+ORDER = ("configs", "listeners", "logs", "groups", "transactions", "telemetry", "controller")
+CONFIGS, LISTENERS, LOGS, GROUPS, TRANSACTIONS, TELEMETRY, CONTROLLER = ORDER
 
 log = logger("metadata")
 

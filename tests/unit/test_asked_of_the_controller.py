@@ -39,6 +39,7 @@ def answered(desk: ClusterDesk, request: Any, version: int, outcome: Any) -> tup
     given = desk.send(request, version)
     (event,) = desk.parts.controlling.asked  # type: ignore[attr-defined]
     event.ticket.answer(outcome)
+    desk.advance(0)
     return event, desk.answer_of(given, type(request).__name__, version)
 
 
@@ -66,10 +67,8 @@ def altered(version: int, *topics: tuple[str, bytes, list[int]]) -> Any:
 @pytest.mark.parametrize("version", [0, 1, 2, 3])
 def test_alter_partition_says_what_holds_or_why_not(desk: ClusterDesk, version: int) -> None:
     wanted = Leadership(2, 4, (2, 0), 0, 7)
-    outcome = {
-        ("orders", 1): wanted._replace(partition_epoch=8),
-        ("orders", 0): errors.INVALID_UPDATE_VERSION,
-    }
+    topic: Any = TOPIC_ID if version >= 2 else "orders"
+    outcome = {(topic, 1): wanted._replace(partition_epoch=8), (topic, 0): errors.INVALID_UPDATE_VERSION}
     event, answer = answered(desk, altered(version, ("orders", TOPIC_ID, [1, 0])), version, outcome)
     assert (event.broker_id, event.broker_epoch) == (2, 55)
     assert event.changes == {(topic, 1): wanted, (topic, 0): wanted}

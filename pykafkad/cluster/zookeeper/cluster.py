@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pykafkad.cluster.image import TOPIC_RESOURCE
 from pykafkad.cluster.zookeeper.parts import Address
 from pykafkad.logs import logger
+from pykafkad.pure.controller.events import UncleanElectionEnabled
 from pykafkad.zookeeper import znodes
 from pykafkad.zookeeper.client import Create
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.zookeeper.control import Control
     from pykafkad.cluster.zookeeper.isolation import Isolation
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from pykafkad.errors import KafkaError
     from pykafkad.net.peers import Peers
     from pykafkad.zookeeper.client import ZooKeeper
+
+UNCLEAN = "unclean.leader.election.enable"  # of topics, and of the broker: the same name
 
 log = logger("controller")
 
@@ -68,6 +73,16 @@ class Cluster:
     def controller_changed(self) -> None:
         self.replication.controller_changed()
 
+    def publish(self, delta: Delta) -> None:
+        """To the controller, if it is here: where unclean elections are allowed now, there may be somebody to elect."""
+        if not self.controlling.is_active:
+            return
+        for (kind, name), values in delta.configs.items():
+            if kind == TOPIC_RESOURCE and is_true(values.get(UNCLEAN)):
+                self.controlling.tell(UncleanElectionEnabled(name))
+        if UNCLEAN in delta.broker_keys:
+            self.controlling.tell(UncleanElectionEnabled(None))
+
     def tell_of_failed_directory(self) -> None:
         """The controller asks for all partitions then, and hears which are offline."""
         event = Create(znodes.log_dir_event(), znodes.write_log_dir_event(self._node_id), sequential=True)
@@ -78,6 +93,10 @@ class Cluster:
         self.replication.close()
         self.controlling.resign()
         self.peers.close()
+
+
+def is_true(text: str | None) -> bool:
+    return text is not None and text.strip().lower() == "true"
 
 
 def told_of_directory(results: list[Any]) -> None:

@@ -83,6 +83,9 @@ class Controlling(Protocol):
     def resign(self) -> None:
         """The session was lost, or the broker stops."""
 
+    def tell(self, event: Event) -> None:
+        """What has happened, and may concern a controller."""
+
     def ask(self, make: Callable[..., Event], done: Callable[[Any], object], *facts: Any) -> None:
         """A request to the controller; `done` is called with its answer, or with an error code."""
 
