@@ -335,3 +335,92 @@ def test_random_lives(seeds: list[int]) -> None:
         except Exception as error:
             error.add_note(f"SEED={seed} replays it")
             raise
+
+
+# -- a controller that dies at each of its operations
+
+
+Begin = Callable[[World], object]
+
+
+def reassigned(world: World) -> None:
+    world.ask(events.AlterReassignments, {("t", 0): [3, 1]})
+    tend_for(world, 400)
+
+
+def cancelled(world: World) -> None:
+    world.nodes[3].crash()
+    world.ask(events.AlterReassignments, {("t", 0): [3, 1]})
+    world.run(100)
+    if world.controller is not None:
+        world.ask(events.AlterReassignments, {("t", 0): None})
+
+
+def shut_down(world: World) -> None:
+    life = world.nodes[1].life
+    assert life is not None
+    world.ask(events.ControlledShutdown, 1, life.broker_epoch)
+    world.later(300, world.nodes[1].stop)
+
+
+SCENARIOS: dict[str, Begin] = {
+    "a topic is made": lambda world: world.create_topic("new", [[1, 2, 3], [2, 3, 1]]),
+    "a topic grows": lambda world: world.grow("t", [2, 3, 1]),
+    "a topic is deleted": lambda world: world.delete_topic("t"),
+    "a broker dies": lambda world: world.nodes[1].stop(),
+    "a broker comes again": lambda world: (world.nodes[1].stop(), world.nodes[1].start()),
+    "a reassignment": reassigned,
+    "a reassignment is cancelled": cancelled,
+    "a controlled shutdown": shut_down,
+    "an election": lambda world: world.ask(events.ElectLeaders, None, False),
+    "another election of a controller": lambda world: world.zookeeper.do(zk.Delete(znodes.CONTROLLER)),
+}
+
+
+def tend_for(world: World, ms: int) -> None:
+    for _ in range(ms // 50):
+        for node in world.nodes.values():
+            if node.life is not None:
+                node.life.tend()
+        world.run(50)
+
+
+def cluster_of_four() -> tuple[World, Checks]:
+    """Its controller is broker 0, which has no replicas; broker 1 leads what broker 2 is to lead."""
+    world = World(BROKERS)
+    checks = Checks(world)
+    world.start(0)
+    world.run(50)
+    world.start(1, 2, 3)
+    world.run(100)
+    world.create_topic("t", [[1, 2], [2, 1]])
+    world.run(100)
+    world.nodes[2].stop()
+    world.run(100)
+    world.nodes[2].start()
+    world.run(100)
+    tend_for(world, 200)
+    return world, checks
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["not done", "done"])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_every_crash_of_a_controller(name: str, is_done: bool) -> None:
+    """At its first operation, at the second one, and so on, until the scenario is over before it comes to die."""
+    for number in range(1, 1_000):
+        world, checks = cluster_of_four()
+        controller = world.nodes[0].life
+        assert controller is world.controller and controller is not None
+        die_at(controller, number, is_done=is_done)
+        SCENARIOS[name](world)
+        tend_for(world, 600)
+        has_died = not controller.is_alive
+        try:
+            settle(world, checks)
+        except AssertionError as failure:
+            failure.add_note(f"it died at operation {number}")
+            raise
+        if not has_died:
+            assert number > 2, "it asked ZooKeeper for nothing"
+            return
+    raise AssertionError("it never ends")
