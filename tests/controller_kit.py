@@ -292,11 +292,12 @@ class Life:
             answer.topics.append(outcomes)
 
     def _take_role(self, partition: Partition, topic_id: bytes, state: Any) -> int:
-        role = self.roles.get(partition)
         if self.node.disk.get(partition, topic_id) != topic_id:
             if (self.id, self.node.disk[partition], partition[1]) not in self.world.forgotten:
                 return errors.INCONSISTENT_TOPIC_ID
             del self.node.disk[partition]  # as somebody has to do by hand in Kafka
+            self.roles.pop(partition, None)
+        role = self.roles.get(partition)
         if role is not None and state.leader_epoch <= role.leader_epoch:
             return errors.STALE_CONTROLLER_EPOCH
         if self.id not in state.replicas:

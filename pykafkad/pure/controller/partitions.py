@@ -88,7 +88,8 @@ class Partitions:
         while remaining:
             remaining = yield from self._elect(remaining, rule, batch, failures)
         yield from batch.send()
-        yield from self._term.reassignments.isr_changed(new)  # all may be in sync from the beginning
+        # All that they are to be moved to may be in sync from the beginning.
+        yield from self._term.reassignments.isr_changed([each for each in new if each not in failures])
         for partition, why in failures.items():
             yield Note(f"no leader for {partition[0]}-{partition[1]}: {why}", is_warning=True)
         return failures

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.pure.controller import elections
-from pykafkad.pure.controller.facts import NOT_ASSIGNED, Assignment
+from pykafkad.pure.controller.facts import NO_LEADER, NOT_ASSIGNED, Assignment
 from pykafkad.pure.controller.intents import Note
 from pykafkad.pure.controller.replicas import DELETED, INELIGIBLE, ONLINE
 
@@ -146,7 +146,7 @@ class Reassignments:
 
     def remove_strangers(self) -> Steps[None]:
         """At the start of a term: who is in an ISR and no replica any more, as the controller before this one had
-        written that, and no more."""
+        written that, and no more. Before the dead leave the ISR, or a stranger might be the last in it."""
         context = self._context
         for partition in context.led_partitions():
             leadership, replicas = context.leadership(partition), context.assignment(partition).replicas
@@ -271,7 +271,7 @@ class Reassignments:
 
     def _lead_in_target(self, partition: Partition, target: Assignment) -> Steps[bool]:
         leadership = self._context.leadership(partition)
-        leader = -1 if leadership is None else leadership.leader
+        leader = NO_LEADER if leadership is None else leadership.leader
         if leader in target.replicas and self._context.is_online(leader, partition):
             return (yield from self._raise_epoch(partition, target))
         failures = yield from self._term.partitions.elect([partition], elections.reassigned)
@@ -299,12 +299,18 @@ class Reassignments:
 
     def _stop(self, partition: Partition, broker_ids: Sequence[int]) -> Steps[None]:
         """They leave the ISR, stop, and delete what they have; nobody waits for their answers."""
+        term = self._term
         replicas = [(partition, each) for each in broker_ids]
-        if replicas:
-            yield from self._term.replicas.take_offline(replicas)
-            yield from self._term.replicas.start_deletion(replicas)
-            self._term.replicas.mark(replicas, DELETED)
-            self._term.replicas.remove(replicas)
+        if not replicas:
+            return
+        yield from term.replicas.take_offline(replicas)
+        yield from term.replicas.start_deletion(replicas)
+        term.replicas.mark(replicas, DELETED)
+        term.replicas.remove(replicas)
+        leadership = self._context.leadership(partition)
+        if leadership is not None and leadership.leader == NO_LEADER:
+            yield from term.partitions.take_offline([partition])
+            yield from term.partitions.elect([partition])
 
     def _write(self, partition: Partition, assignment: Assignment) -> Steps[None]:
         name, index = partition
