@@ -89,6 +89,9 @@ class ZooKeeperServer:
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, contextlib.suppress(OSError, EOFError):
+            if connection.recv(4, socket.MSG_PEEK) == b"srvr":
+                connection.sendall(b"Mode: standalone\n")
+                return
             session = self._shake_hands(connection)
             while session is not None and self._answer(session, receive(connection)):
                 pass
