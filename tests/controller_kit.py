@@ -502,6 +502,8 @@ def write_text(op: zk.Write) -> str:
     if isinstance(op, zk.Delete):
         return f"delete {path}"
     data = op.data or b""
+    if data and data[:1] != b"{":
+        return path  # not what Kafka writes there
     if path.endswith("/state"):
         state = znodes.read_state(data)
         recovering = " recovering" if state.leader_recovery_state else ""

@@ -1,411 +1,503 @@
-"""The controller: what shares one fsync, in which order, and what requests see of each other."""
+"""The controller's decisions, one by one, in a cluster of models (tests/controller_kit.py)."""
 
 from __future__ import annotations
 
-import errno
-import os
-from itertools import pairwise
-from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from pykafkad import errors
-from pykafkad.cluster import topic_names
-from pykafkad.cluster.producer_ids import ASK_AHEAD, BLOCK_SIZE
-from pykafkad.errors import KafkaError
-from pykafkad.handlers import find_coordinator
-from pykafkad.hot import records
-from pykafkad.slices import Slices
-from tests.unit.metadata_fakes import DIRECTORY_ID, FakeStorage, Hasty, Later, creatable, create, open_broker
+from pykafkad.pure.controller import events
+from pykafkad.pure.controller.facts import RECOVERED, RECOVERING, Leadership, Partition
+from pykafkad.zookeeper import client as zk
+from pykafkad.zookeeper import config_znodes, znodes
+from tests.controller_kit import Life, World
+
+T: Partition = ("t", 0)
 
 
-def batches(directory: Path) -> list[Any]:
-    path = directory / "__cluster_metadata-0" / "00000000000000000000.log"
-    return records.scan(path.read_bytes())
+def cluster(*replicas: list[int], brokers: int = 3, **config: Any) -> World:
+    """Broker 0 is the controller; the topic `t` has a partition for each of these."""
+    world = World(brokers, **config)
+    world.start(0)
+    world.run(50)
+    world.start(*range(1, brokers))
+    world.run(100)
+    if replicas:
+        world.create_topic("t", list(replicas))
+        world.run(100)
+    world.log.clear()
+    return world
 
 
-def codes(planned: list[Any]) -> list[int]:
-    return [topic.error.code if topic.error else errors.NONE for topic in planned]
+def asked(world: World, make: Any, *facts: Any) -> Any:
+    answers = world.ask(make, *facts)
+    world.run(100)
+    (answer,) = answers
+    return answer
 
 
-def test_creations_of_one_pass_share_a_batch_and_an_fsync(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-    synced = []
-    fdatasync = os.fdatasync
-    monkeypatch.setattr(os, "fdatasync", lambda fd: synced.append(fd) or fdatasync(fd))
-    before = len(batches(tmp_path))
-    answers = [create(broker, creatable(f"t{number}")) for number in range(5)]
-    assert answers == [[]] * 5  # no answer is sent before it is durable
-    assert not broker.image.topics
-    later.all()
-    assert [codes(planned) for planned in answers] == [[0]] * 5
-    assert len(synced) == 1
-    assert len(batches(tmp_path)) == before + 1
+def life(world: World, broker_id: int) -> Life:
+    found = world.nodes[broker_id].life
+    assert found is not None
+    return found
 
 
-def test_what_comes_during_a_write_gathers_for_the_next(tmp_path: Path) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-    before = len(batches(tmp_path))
-    first = create(broker, creatable("first"))
-    later.step()  # the end of the pass: a worker gets the write
-    second, third = create(broker, creatable("second")), create(broker, creatable("third"))
-    later.step()  # the worker is done
-    assert (codes(first), second, third) == ([0], [], [])
-    later.all()
-    assert (codes(second), codes(third)) == ([0], [0])
-    assert len(batches(tmp_path)) == before + 2
+# -- the office
 
 
-def test_a_batch_holds_whole_requests_and_has_a_bound(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-    monkeypatch.setattr("pykafkad.cluster.commits.MAX_RECORDS_IN_BATCH", 7)
-    before = len(batches(tmp_path))
-    answers = [create(broker, creatable(f"t{number}", 3)) for number in range(4)]  # four records each
-    later.all()
-    assert [codes(planned) for planned in answers] == [[0]] * 4
-    assert [batch.count for batch in batches(tmp_path)[before:]] == [4, 4, 4, 4]
+def test_the_first_controller_makes_what_is_not_there() -> None:
+    world = cluster()
+    assert world.zookeeper.data(znodes.CONTROLLER_EPOCH) == b"1"
+    assert znodes.read_features(world.zookeeper.data(znodes.FEATURE)) == znodes.Features(1, {}, 2)
+    assert znodes.read_controller(world.zookeeper.data(znodes.CONTROLLER)).broker_id == 0
 
 
-def test_metadata_is_durable_before_a_directory_is_made(tmp_path: Path) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-    create(broker, creatable("orders", 2))
-    later.step()
-    assert broker.storage.events == []
-    later.all()
-    assert broker.storage.events == ["create orders-0", "create orders-1"]
-    assert broker.storage.partitions["orders", 0] == (broker.image.topics["orders"].id, 0, DIRECTORY_ID)
+def test_features_that_an_older_protocol_switched_off_are_switched_on() -> None:
+    world = World(1)
+    old = znodes.write_features(znodes.Features(0, {"gone": 3}, 1))
+    world.zookeeper.do(zk.Create(znodes.FEATURE, old))
+    world.start(0)
+    world.run(100)
+    assert znodes.read_features(world.zookeeper.data(znodes.FEATURE)) == znodes.Features(1, {}, 2)
 
 
-def test_many_directories_are_made_a_few_a_turn(tmp_path: Path) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later, Slices(later.soon, Hasty()))
-    planned = create(broker, creatable("wide", 25))
-    made = [0]
-    while later.waiting:
-        later.step()
-        made.append(len(broker.storage.events))
-    assert max(after - before for before, after in pairwise(made)) <= 2
-    assert made[-1] == 25 and codes(planned) == [0]
+def test_who_loses_its_session_resigns_and_may_be_elected_again() -> None:
+    world = cluster([1, 2], brokers=3)
+    world.nodes[0].life.zookeeper.expire()  # type: ignore[union-attr]
+    world.run(1_000)
+    assert world.controller is not None
+    assert world.zookeeper.data(znodes.CONTROLLER_EPOCH) == b"2"
+    active = [node.id for node in world.nodes.values() if node.life and node.life.controlling.is_active]
+    assert active == [world.controller.id]
+    assert world.state("t").leader == 1
 
 
-def test_a_topic_under_way_exists_for_the_next_request(tmp_path: Path) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-    first = create(broker, creatable("a.b"))
-    assert codes(create(broker, creatable("a.b"))) == [errors.TOPIC_ALREADY_EXISTS]
-    again = create(broker, creatable("a_b"))
-    assert codes(again) == [errors.INVALID_TOPIC_EXCEPTION]
-    assert again[0].error.message == "Topic 'a_b' collides with existing topic: a.b"
-    later.all()
-    assert codes(first) == [0]
+def test_a_controller_that_was_replaced_writes_nothing() -> None:
+    world = cluster([1, 2])
+    world.zookeeper.do(zk.SetData(znodes.CONTROLLER_EPOCH, b"7"))
+    before = world.zookeeper.data(znodes.state(*T))
+    world.delete_topic("t")
+    world.run(100)
+    assert world.zookeeper.data(znodes.state(*T)) == before
+    assert world.controller is None
+    assert not world.failures
 
 
-def test_a_topic_can_be_deleted_and_created_anew_before_the_disk_knows(tmp_path: Path) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-    create(broker, creatable("orders", 2))
-    later.all()
-    old = broker.controller.names.id_of("orders")
-    deleted: list[Any] = []
-    broker.controller.delete_topics([old], deleted.append)
-    assert not broker.controller.names.exists("orders") and broker.controller.names.name_of(old) is None
-    planned = create(broker, creatable("orders"))
-    new = broker.controller.names.id_of("orders")
-    assert new not in (None, old)
-    later.all()
-    assert (deleted, codes(planned)) == ([{}], [0])
-    assert broker.image.topics["orders"].id == new
-    assert broker.storage.events[2:] == ["delete orders-0", "delete orders-1", "create orders-0"]
-    assert broker.controller.names.id_of("orders") == new and broker.controller.names.name_of(new) == "orders"
+def test_what_waits_at_a_resignation_is_refused() -> None:
+    world = cluster()
+    controlling = life(world, 0).controlling
+    answers: list[Any] = []
+    controlling.ask(events.AllocateProducerIds, answers.append, 0, life(world, 0).broker_epoch)
+    controlling.ask(events.AllocateProducerIds, answers.append, 0, life(world, 0).broker_epoch)
+    controlling.resign()
+    world.run(100)
+    assert answers[0] == errors.NOT_CONTROLLER  # the second one, which had not begun
+    assert len(answers) == 2
 
 
-def test_delete_create_delete_leaves_nothing(tmp_path: Path) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-    create(broker, creatable("orders"))
-    later.all()
-    done: list[Any] = []
-    broker.controller.delete_topics([broker.controller.names.id_of("orders")], done.append)
-    create(broker, creatable("orders"))
-    broker.controller.delete_topics([broker.controller.names.id_of("orders")], done.append)
-    later.step()  # all three are being written
-    assert not broker.controller.names.exists("orders")
-    later.all()
-    assert done == [{}, {}]
-    assert not broker.image.topics and not broker.storage.partitions
+@pytest.mark.parametrize(
+    ("make", "facts"),
+    [
+        (events.AlterPartition, (1, 1, {}, 107)),
+        (events.AllocateProducerIds, (1, 1)),
+        (events.ControlledShutdown, (1, 1)),
+        (events.ElectLeaders, (None, False)),
+        (events.AlterReassignments, ({},)),
+        (events.ListReassignments, (None,)),
+    ],
+)
+def test_others_refuse_what_the_controller_is_asked(make: Any, facts: tuple[Any, ...]) -> None:
+    world = cluster()
+    answers: list[Any] = []
+    life(world, 1).controlling.ask(make, answers.append, *facts)
+    world.run(10)
+    assert answers == [errors.NOT_CONTROLLER]
 
 
-def test_a_topic_deleted_while_its_directories_are_made_gets_no_more_of_them(tmp_path: Path) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later, Slices(later.soon, Hasty()))
-    create(broker, creatable("wide", 25))
-    while len(broker.storage.events) < 5:
-        later.step()
-    assert len(broker.storage.events) < 25
-    deleted: list[Any] = []
-    broker.controller.delete_topics([broker.controller.names.id_of("wide")], deleted.append)
-    later.all()
-    assert deleted == [{}] and not broker.storage.partitions
+def test_something_that_is_not_understood_ends_the_term_and_not_the_cluster() -> None:
+    world = cluster([1, 2])
+    world.zookeeper.nodes[znodes.PRODUCER_ID_BLOCK].data = b"nonsense"
+    assert asked(world, events.AllocateProducerIds, 0, life(world, 0).broker_epoch) == errors.NOT_CONTROLLER
+    assert len(world.failures) == 1
+    world.run(3_000)
+    assert world.controller is not None
+    assert world.zookeeper.data(znodes.CONTROLLER_EPOCH) == b"2"
 
 
-def test_a_log_that_cannot_be_made_leaves_the_topic_offline(tmp_path: Path) -> None:
-    broker = open_broker(tmp_path)
-    broker.storage.broken.add("orders")
-    assert codes(create(broker, creatable("orders"))) == [0]
-    assert "orders" in broker.image.topics and not broker.storage.partitions
+# -- brokers
 
 
-def test_a_failed_write_fails_all_that_shared_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-    one, two = create(broker, creatable("one")), create(broker, creatable("two"))
-
-    def full(fd: int, data: bytes, offset: int) -> int:
-        raise OSError(errno.ENOSPC, "no space left on device")
-
-    monkeypatch.setattr(os, "pwrite", full)
-    later.all()
-    assert codes(one) == codes(two) == [errors.KAFKA_STORAGE_ERROR]
-    assert not broker.controller.names.exists("one")
-    monkeypatch.undo()
-    three = create(broker, creatable("one"))
-    later.all()
-    assert codes(three) == [0]
-
-
-def test_one_answer_that_goes_wrong_does_not_keep_the_others(tmp_path: Path) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-
-    def breaks(planned: Any) -> None:
-        raise RuntimeError("a bug of ours")
-
-    broker.controller.create_topics([creatable("one")], False, breaks)
-    two = create(broker, creatable("two"))
-    later.all()
-    assert codes(two) == [0]
+@pytest.mark.parametrize(
+    "data",
+    [b"nonsense", b'{"version":5,"endpoints":["OTHER://h:1"],"jmx_port":-1}'],
+    ids=["json", "listener"],
+)
+def test_one_bad_registration_hides_no_other(data: bytes) -> None:
+    """Kafka 3.9's controller takes in nobody as long as such a node stands."""
+    world = cluster([1, 2], brokers=4)
+    world.nodes[3].stop()
+    world.run(100)
+    world.zookeeper.do(zk.Create(znodes.broker(9), data))
+    world.nodes[3].start()
+    world.run(100)
+    assert world.controller is not None and world.controller.controlling.machine.term is not None
+    assert sorted(world.controller.controlling.machine.term.context.brokers) == [0, 1, 2, 3]
 
 
-def test_validate_only_changes_nothing(tmp_path: Path) -> None:
-    broker = open_broker(tmp_path)
-    before = len(batches(tmp_path))
-    planned: list[Any] = []
-    broker.controller.create_topics([creatable("orders", 3)], True, planned.extend)
-    assert codes(planned) == [0] and len(planned[0].replicas) == 3
-    assert not broker.image.topics and len(batches(tmp_path)) == before
+def test_other_endpoints_are_told() -> None:
+    world = cluster()
+    moved = znodes.Registration([znodes.Endpoint("PLAINTEXT", "elsewhere", 1, "PLAINTEXT")])
+    world.zookeeper.do(zk.SetData(znodes.broker(2), znodes.write_registration(moved)))
+    world.run(100)
+    assert world.log[1:] == [f"0 -> {each} UpdateMetadata brokers 0,1,2" for each in range(3)]
+    assert life(world, 0).controlling.channels.endpoint_of(2) == ("elsewhere", 1)
 
 
-def test_a_topics_records_come_in_kafkas_order(tmp_path: Path) -> None:
-    broker = open_broker(tmp_path)
-    (planned,) = create(broker, creatable("orders", 2, min_insync_replicas="1", retention_ms="5"))
-    assert [type(record).__name__ for record, _ in planned.records] == [
-        "TopicRecord",
-        "ConfigRecord",
-        "ConfigRecord",
-        "ClearElrRecord",
-        "PartitionRecord",
-        "PartitionRecord",
-    ]
-    assert [version for _, version in planned.records] == [0, 0, 0, 0, 2, 2]
+def test_a_log_directory_that_failed_costs_its_replicas() -> None:
+    world = cluster([1, 2], [2, 1])
+    world.nodes[1].bad_logs.add(T)
+    event = zk.Create(znodes.log_dir_event(), znodes.write_log_dir_event(1), sequential=True)
+    life(world, 1).roles.clear()  # as the broker forgets what is offline
+    world.zookeeper.do(event)
+    world.run(100)
+    assert (world.state("t").leader, world.state("t").isr) == (2, [2])
+    assert world.state("t", 1).isr == [2, 1]
+    assert not world.zookeeper.nodes[znodes.LOG_DIR_EVENTS].children
 
 
-# -- internal changes
+def test_a_controlled_shutdown_moves_what_can_be_moved() -> None:
+    world = cluster([1, 2], [2, 1], [1])
+    epoch = life(world, 1).broker_epoch
+    assert asked(world, events.ControlledShutdown, 1, epoch - 1) == errors.STALE_BROKER_EPOCH
+    assert asked(world, events.ControlledShutdown, 9, epoch) == errors.UNKNOWN_SERVER_ERROR
+    assert asked(world, events.ControlledShutdown, 9, -1) == errors.BROKER_NOT_AVAILABLE
+    assert asked(world, events.ControlledShutdown, 1, epoch) == []
+    assert [world.state("t", index).leader for index in range(3)] == [2, 2, 1]
+    assert [world.state("t", index).isr for index in range(3)] == [[2], [2], [1]]
+    change = {T: Leadership(2, 1, (2, 1), partition_epoch=1)}
+    outcome = asked(world, events.AlterPartition, 2, life(world, 2).broker_epoch, change, 107)
+    assert outcome == {T: 107}  # who is leaving comes into no ISR
 
 
-def test_a_missing_topic_is_created_once_however_many_ask(tmp_path: Path) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later, num_partitions="3")
-    told: list[Any] = []
-    broker.controller.auto_create("orders", told.append)
-    broker.controller.auto_create("orders", told.append)
-    broker.controller.auto_create_all(["orders"])
-    later.all()
-    assert codes(told) == [0, 0]
-    assert len(broker.image.topics["orders"].partitions) == 3
-    assert len(broker.storage.events) == 3
+def test_a_shutdown_that_nobody_can_take_over_is_told_so() -> None:
+    world = cluster([1, 2])
+    world.nodes[2].stop()
+    world.run(100)
+    assert asked(world, events.ControlledShutdown, 1, life(world, 1).broker_epoch) == [T]
 
 
-def test_the_offsets_topic_is_what_kafka_makes_it(tmp_path: Path) -> None:
-    broker = open_broker(tmp_path)
-    broker.controller.auto_create_all([topic_names.CONSUMER_OFFSETS])
-    topic = broker.image.topics[topic_names.CONSUMER_OFFSETS]
-    assert topic.is_internal and len(topic.partitions) == 50
-    assert topic.configs == {
-        "compression.type": "producer",
-        "cleanup.policy": "compact",
-        "segment.bytes": "104857600",
+# -- elections
+
+
+def leaderless(**config: Any) -> World:
+    """Broker 2 is alive and out of sync; broker 1, who alone was in sync, is gone."""
+    world = cluster([1, 2], **config)
+    world.nodes[2].stop()
+    world.run(100)
+    world.nodes[2].start()
+    world.run(100)
+    world.nodes[1].stop()
+    world.run(100)
+    return world
+
+
+def test_nobody_leads_who_was_not_in_sync() -> None:
+    state = leaderless().state("t")
+    assert (state.leader, state.isr) == (-1, [1])
+
+
+def test_an_unclean_election_by_config_of_the_broker() -> None:
+    state = leaderless(**{"unclean.leader.election.enable": True}).state("t")
+    assert (state.leader, state.isr, state.leader_recovery_state) == (2, [2], RECOVERING)
+
+
+def test_an_unclean_election_on_request() -> None:
+    world = leaderless()
+    assert asked(world, events.ElectLeaders, [T], True) == {T: 2}
+    assert world.state("t").leader_recovery_state == RECOVERING
+
+
+@pytest.mark.parametrize("topic", ["t", None])
+def test_an_unclean_election_when_it_is_enabled(topic: str | None) -> None:
+    world = leaderless()
+    configs = config_znodes.write_config({"unclean.leader.election.enable": "true"})
+    world.zookeeper.do(zk.SetData(config_znodes.config("topics", "t"), configs))
+    life(world, 0).controlling.tell(events.UncleanElectionEnabled(topic))
+    world.run(100)
+    assert world.state("t").leader == 2
+
+
+def test_the_outcomes_of_elections() -> None:
+    world = cluster([1, 2], [0, 2], [1])
+    world.nodes[1].stop()
+    world.run(100)
+    partitions = [T, ("t", 1), ("t", 2), ("t", 9)]
+    outcomes = asked(world, events.ElectLeaders, partitions, False)
+    assert {partition: outcome[0] for partition, outcome in outcomes.items()} == {
+        T: errors.PREFERRED_LEADER_NOT_AVAILABLE,
+        ("t", 1): errors.ELECTION_NOT_NEEDED,
+        ("t", 2): errors.PREFERRED_LEADER_NOT_AVAILABLE,
+        ("t", 9): errors.UNKNOWN_TOPIC_OR_PARTITION,
     }
+    outcomes = asked(world, events.ElectLeaders, [("t", 2)], True)
+    assert outcomes[("t", 2)][0] == errors.ELIGIBLE_LEADERS_NOT_AVAILABLE
+    outcomes = asked(world, events.ElectLeaders, None, False)
+    assert sorted(outcomes) == [T, ("t", 2)]  # not those that need none
 
 
-def test_internal_topics_follow_their_broker_keys(tmp_path: Path) -> None:
-    broker = open_broker(
-        tmp_path,
-        offsets_topic_num_partitions="7",
-        offsets_topic_segment_bytes="2000000",
-        transaction_state_log_num_partitions="2",
-        share_coordinator_state_topic_num_partitions="4",
+@pytest.mark.parametrize("is_enabled", [True, False])
+def test_leadership_goes_back_by_itself(is_enabled: bool) -> None:
+    world = cluster([1, 2], [1, 2], **{"auto.leader.rebalance.enable": is_enabled})
+    world.nodes[1].stop()
+    world.run(100)
+    world.nodes[1].start()
+    world.run(100)
+    life(world, 2).tend()
+    world.run(100)
+    assert [world.state("t", index).leader for index in range(2)] == [2, 2]
+    world.run(310_000)
+    assert [world.state("t", index).leader for index in range(2)] == ([1, 1] if is_enabled else [2, 2])
+
+
+def test_old_tools_ask_for_elections_by_a_znode() -> None:
+    world = cluster([1, 2])
+    life(world, 0).controlling.ask(events.ElectLeaders, lambda _: None, None, False)
+    asked(world, events.AlterReassignments, {T: [2, 1]})
+    assert world.state("t").leader == 1
+    wish = znodes.write_preferred_election([T, ("t", 9)])
+    world.zookeeper.do(zk.Create(znodes.PREFERRED_ELECTION, wish))
+    world.run(100)
+    assert world.state("t").leader == 2
+    assert znodes.PREFERRED_ELECTION not in world.zookeeper.nodes
+
+
+# -- the ISR
+
+
+def change(world: World, new: Leadership, by: int = 1) -> Any:
+    answer = asked(world, events.AlterPartition, by, life(world, by).broker_epoch, {T: new}, 107)
+    return answer[T]
+
+
+def test_an_isr_is_changed() -> None:
+    world = cluster([1, 2])
+    found = change(world, Leadership(1, 0, (1,)))
+    assert (found.isr, found.leader_epoch, found.partition_epoch) == ((1,), 0, 1)
+    assert world.state("t").isr == [1]
+    # Asked for again, since the answer was lost, it is so already.
+    assert change(world, Leadership(1, 0, (1,))) == found
+
+
+@pytest.mark.parametrize(
+    ("new", "code"),
+    [
+        (Leadership(1, 0, (1,), partition_epoch=1), errors.NOT_CONTROLLER),
+        (Leadership(1, 1, (1,)), errors.NOT_CONTROLLER),
+        (Leadership(1, -1, (1,)), errors.FENCED_LEADER_EPOCH),
+        (Leadership(1, 0, (1,), partition_epoch=-1), errors.INVALID_UPDATE_VERSION),
+        (Leadership(1, 0, (1,), RECOVERING), errors.INVALID_REQUEST),
+        (Leadership(1, 0, ()), errors.INVALID_REQUEST),
+        (Leadership(1, 0, (2,)), errors.INVALID_REQUEST),
+        (Leadership(1, 0, (1, 1)), errors.INVALID_REQUEST),
+        (Leadership(1, 0, (1, 2, 0)), errors.INVALID_REQUEST),  # no replica
+    ],
+)
+def test_isrs_that_are_refused(new: Leadership, code: int) -> None:
+    world = cluster([1, 2])
+    assert change(world, new) == code
+    assert world.state("t").isr == [1, 2]
+
+
+def test_only_the_leader_changes_the_isr() -> None:
+    world = cluster([1, 2])
+    assert change(world, Leadership(2, 0, (2,)), by=2) == errors.INVALID_REQUEST
+
+
+def test_who_is_dead_comes_into_no_isr() -> None:
+    world = cluster([1, 2])
+    world.nodes[2].stop()
+    world.run(100)
+    assert change(world, Leadership(1, 1, (1, 2), partition_epoch=1)) == 107
+
+
+def test_a_broker_of_another_epoch_asks_in_vain() -> None:
+    world = cluster([1, 2])
+    epoch = life(world, 1).broker_epoch
+    wanted = {T: Leadership(1, 0, (1,))}
+    assert asked(world, events.AlterPartition, 1, epoch + 1, wanted, 107) == errors.STALE_BROKER_EPOCH
+    assert asked(world, events.AlterPartition, 9, epoch, wanted, 107) == errors.STALE_BROKER_EPOCH
+
+
+def test_topics_may_be_named_by_id() -> None:
+    world = cluster([1, 2])
+    topic_id = world.assignment("t").topic_id
+    wanted = {(topic_id, 0): Leadership(1, 0, (1,)), (bytes(16), 0): Leadership(1, 0, (1,))}
+    answer = asked(world, events.AlterPartition, 1, life(world, 1).broker_epoch, wanted, 107)
+    assert answer[topic_id, 0].isr == (1,)
+    assert answer[bytes(16), 0] == errors.UNKNOWN_TOPIC_ID
+
+
+def test_leaders_of_older_versions_write_the_isr_themselves() -> None:
+    world = cluster([1, 2])
+    state = znodes.write_state(world.state("t")._replace(isr=[1]))
+    world.zookeeper.do(
+        zk.SetData(znodes.state(*T), state),
+        zk.Create(znodes.isr_change(), znodes.write_isr_change([T, ("t", 9)]), sequential=True),
     )
-    names = (topic_names.CONSUMER_OFFSETS, topic_names.TRANSACTION_STATE, topic_names.SHARE_GROUP_STATE)
-    for name in names:
-        broker.controller.auto_create_all([name])
-    assert [len(broker.image.topics[name].partitions) for name in names] == [7, 2, 4]
-    assert broker.image.topics[names[0]].configs["segment.bytes"] == "2000000"
-    assert broker.image.topics[names[1]].configs["min.insync.replicas"] == "1"
-    assert broker.image.topics[names[2]].configs["retention.ms"] == "-1"
+    world.run(100)
+    assert "0 -> 2 UpdateMetadata brokers 0,1,2; t-0 leader 1 epoch 0 isr 1 version 1 of 1,2" in world.log
+    assert not world.zookeeper.nodes[znodes.ISR_CHANGES].children
 
 
-def test_a_replication_factor_that_was_asked_for_is_not_lowered(tmp_path: Path) -> None:
-    broker = open_broker(tmp_path, offsets_topic_replication_factor="3")
-    told: list[Any] = []
-    broker.controller.auto_create(topic_names.CONSUMER_OFFSETS, told.append)
-    assert codes(told) == [errors.INVALID_REPLICATION_FACTOR]
-
-
-# -- configs and logs
-
-
-def test_partitions_get_the_resolved_config_and_share_the_object(tmp_path: Path) -> None:
-    broker = open_broker(tmp_path, log_retention_hours="5")
-    create(broker, creatable("plain"), creatable("other"), creatable("own", retention_ms="7"))
-    configs = broker.storage.configs
-    assert configs["plain"]["retention.ms"] == 5 * 3_600_000
-    assert configs["plain"] is configs["other"] is broker.controller.topic_config("plain")
-    assert configs["own"]["retention.ms"] == 7
-    assert configs["own"] is broker.controller.topic_config("own")
-
-
-def test_dynamic_broker_configs_count_for_topics(golden: Path, tmp_path: Path) -> None:
-    from tests.unit.test_metadata_log import copied
-
-    copied(golden / "metadata" / "snapshots", tmp_path)
-    broker = open_broker(tmp_path)
-    assert broker.controller.topic_config("orders")["retention.ms"] == 777777
-    assert broker.controller.topic_config("payments")["retention.ms"] == 99999999
-    assert broker.controller.topic_config("dotted.name")["retention.ms"] == 99999999
-
-
-def test_logs_are_led_in_the_epochs_of_the_metadata(tmp_path: Path) -> None:
-    broker = open_broker(tmp_path)
-    create(broker, creatable("orders", 2))
-    broker.controller.stop()
-    again = open_broker(tmp_path)
-    again.controller.load_logs()
-    assert {key: epoch for key, (_, epoch, _) in again.storage.partitions.items()} == {
-        ("orders", 0): 2,
-        ("orders", 1): 2,
-    }
+def test_a_leader_that_was_elected_uncleanly_has_recovered() -> None:
+    world = leaderless(**{"unclean.leader.election.enable": True})
+    state = world.state("t")
+    version = world.zookeeper.nodes[znodes.state(*T)].version
+    too_many = Leadership(2, state.leader_epoch, (2, 1), RECOVERING, version)
+    assert change(world, too_many, by=2) == errors.INVALID_REQUEST
+    found = change(world, Leadership(2, state.leader_epoch, (2,), RECOVERED, version), by=2)
+    assert found.recovery == RECOVERED
+    assert b"recovery" not in (world.zookeeper.data(znodes.state(*T)) or b"")
 
 
 # -- producer ids
 
 
-def taken(broker: Any, count: int) -> list[Any]:
-    ids: list[Any] = []
-    for _ in range(count):
-        broker.controller.take_producer_id(ids.append)
-    return ids
+def test_producer_ids_are_given_once() -> None:
+    world = cluster()
+    epoch = life(world, 1).broker_epoch
+    assert asked(world, events.AllocateProducerIds, 1, epoch) == (0, 1_000)
+    assert asked(world, events.AllocateProducerIds, 1, epoch) == (1_000, 1_000)
+    block = znodes.read_producer_ids(world.zookeeper.data(znodes.PRODUCER_ID_BLOCK))
+    assert block == znodes.ProducerIdBlock(1, 1_000, 1_999)
+    assert asked(world, events.AllocateProducerIds, 9, epoch) == errors.BROKER_ID_NOT_REGISTERED
+    assert asked(world, events.AllocateProducerIds, 1, epoch - 1) == errors.STALE_BROKER_EPOCH
 
 
-def test_producer_ids_are_never_given_twice_not_even_after_a_crash(tmp_path: Path) -> None:
-    broker = open_broker(tmp_path)
-    first = taken(broker, 3)
-    broker.log.close()  # no shutdown records: as after kill -9
-    second = taken(open_broker(tmp_path), 3)
-    assert first == [0, 1, 2]
-    assert second == [BLOCK_SIZE, BLOCK_SIZE + 1, BLOCK_SIZE + 2]
+# -- topics
 
 
-def test_an_id_waits_until_its_block_is_durable(tmp_path: Path) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-    ids = taken(broker, 2)
-    later.step()
-    assert ids == []
-    later.all()
-    assert ids == [0, 1]
-    assert broker.image.next_producer_id == BLOCK_SIZE
+def test_a_topic_without_an_id_gets_one() -> None:
+    world = cluster()
+    node = znodes.Assignment(bytes(16), {0: znodes.Replicas([1])})
+    world.zookeeper.do(zk.Create(znodes.topic("old"), znodes.write_assignment(node)))
+    world.run(100)
+    assert world.assignment("old").topic_id != bytes(16)
+    assert world.state("old").leader == 1
 
 
-def test_the_next_block_is_asked_for_before_the_last_id_is_gone(tmp_path: Path) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-    taken(broker, 1)
-    later.all()
-    taken(broker, BLOCK_SIZE - ASK_AHEAD - 1)
-    assert not later.waiting
-    taken(broker, 1)
-    assert later.waiting
-    later.all()
-    ids = taken(broker, BLOCK_SIZE)
-    assert ids == list(range(BLOCK_SIZE - ASK_AHEAD + 1, 2 * BLOCK_SIZE - ASK_AHEAD + 1))
+def test_a_topic_whose_node_cannot_be_read_hides_no_other() -> None:
+    world = cluster()
+    world.zookeeper.do(zk.Create(znodes.topic("bad"), b"nonsense"))
+    world.create_topic("t", [[1]])
+    world.run(100)
+    assert world.state("t").leader == 1
+    assert not world.failures
 
 
-def test_producer_ids_that_cannot_be_made_durable_are_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    later = Later()
-    broker = open_broker(tmp_path, later)
-    ids = taken(broker, 2)
-
-    def full(fd: int, data: bytes, offset: int) -> int:
-        raise OSError(errno.ENOSPC, "no space left on device")
-
-    monkeypatch.setattr(os, "pwrite", full)
-    later.all()
-    assert [isinstance(each, KafkaError) for each in ids] == [True, True]
-    monkeypatch.undo()
-    ids = taken(broker, 1)
-    later.all()
-    assert ids == [0]
+def test_a_partition_whose_replicas_are_dead_waits_for_them() -> None:
+    world = cluster()
+    world.nodes[2].stop()
+    world.run(100)
+    world.create_topic("t", [[2], [1, 2]])
+    world.run(100)
+    assert world.state("t", 1).isr == [1]
+    assert znodes.state("t", 0) not in world.zookeeper.nodes
+    world.nodes[2].start()
+    world.run(100)
+    assert world.state("t").leader == 2
 
 
-@pytest.mark.parametrize("factor", ["0", "-1", "-5"])
-def test_a_default_replication_factor_of_none_is_refused_with_each_topic(tmp_path: Path, factor: str) -> None:
-    """Kafka starts with such a config, too."""
-    broker = open_broker(tmp_path, default_replication_factor=factor)
-    (planned,) = create(broker, creatable("a", replicas=-1))
-    assert planned.error.code == errors.INVALID_REPLICATION_FACTOR
+def test_partitions_added_to_a_topic_that_goes_are_taken_back() -> None:
+    world = cluster([1, 2])
+    world.nodes[2].stop()
+    world.run(100)
+    world.delete_topic("t")
+    world.run(100)
+    world.grow("t", [1])
+    world.run(100)
+    assert list(world.assignment("t").partitions) == [0]
+    world.nodes[2].start()
+    world.run(100)
+    assert znodes.topic("t") not in world.zookeeper.nodes
 
 
-def test_a_coordinator_is_found_although_its_topic_was_deleted_meanwhile() -> None:
-    broker: Any = SimpleNamespace(image=SimpleNamespace(topics={}))
-    assert find_coordinator.partitions_without_leader(broker, "__consumer_offsets") == frozenset()
+def test_nothing_is_deleted_where_that_is_switched_off() -> None:
+    world = cluster([1, 2], **{"delete.topic.enable": False})
+    world.delete_topic("t")
+    world.run(100)
+    assert znodes.delete_topic("t") not in world.zookeeper.nodes
+    assert world.state("t").leader == 1
 
 
-def test_a_log_that_is_in_none_of_the_directories_is_named_and_made_anew(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    broker = open_broker(tmp_path)
-    create(broker, creatable("t", 2))
-    broker.controller.stop()
-    storage = FakeStorage()
-    storage.absent = [("t", 1)]
-    resumed: list[str] = []
-    storage.moves.resume = lambda: resumed.append("moves")
-    open_broker(tmp_path, storage=storage).controller.stop()
-    assert resumed == ["moves"]
-    assert set(storage.partitions) == {("t", 0), ("t", 1)}, (
-        "its directory is there, so it cannot be elsewhere"
-    )
-    lines = [line for line in capfd.readouterr().err.splitlines() if "log directories" in line]
-    assert len(lines) == 1 and lines[0].endswith("the log of t-1 is in none of the log directories")
+def test_the_wish_to_delete_what_is_not_there_is_forgotten() -> None:
+    world = cluster()
+    world.delete_topic("never")
+    world.run(100)
+    assert znodes.delete_topic("never") not in world.zookeeper.nodes
 
 
-def test_a_log_that_was_abandoned_is_not_written_at_the_stop(tmp_path: Path) -> None:
-    broker = open_broker(tmp_path)
-    before = len(batches(tmp_path))
-    broker.controller.abandon_log()
-    broker.controller.stop()
-    assert len(batches(tmp_path)) == before
-    open_broker(tmp_path).controller.stop()
-    assert len(batches(tmp_path)) > before + 1, "another start, and its stop"
+# -- reassignments
+
+
+def code(world: World, target: list[int] | None, partition: Partition = T) -> int:
+    outcome = asked(world, events.AlterReassignments, {partition: target})[partition]
+    return int(outcome[0])
+
+
+def test_reassignments_that_are_refused() -> None:
+    world = cluster([1, 2])
+    assert code(world, []) == errors.INVALID_REPLICA_ASSIGNMENT
+    assert code(world, [1, 1]) == errors.INVALID_REPLICA_ASSIGNMENT
+    assert code(world, [-1]) == errors.INVALID_REPLICA_ASSIGNMENT
+    assert code(world, [9]) == errors.INVALID_REPLICA_ASSIGNMENT
+    assert code(world, None) == errors.NO_REASSIGNMENT_IN_PROGRESS
+    assert code(world, [1], ("t", 9)) == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert world.assignment("t").partitions[0].replicas == [1, 2]
+
+
+def test_a_reassignment_is_listed_until_it_ends() -> None:
+    world = cluster([1, 2])
+    assert code(world, [0, 2]) == errors.NONE
+    (assignment,) = asked(world, events.ListReassignments, None).values()
+    assert assignment == ((0, 2, 1), (0,), (1,))
+    assert asked(world, events.ListReassignments, [("t", 5)]) == {}
+    life(world, 1).tend()
+    world.run(200)
+    assert asked(world, events.ListReassignments, None) == {}
+    assert world.assignment("t").partitions[0] == ([0, 2], [], [])
+    assert ("t", 0) not in world.nodes[1].disk
+
+
+def test_who_alone_is_in_sync_is_not_taken_back() -> None:
+    """In Kafka 3.9 its log would be deleted then, and what only it has be lost."""
+    world = cluster([1], brokers=4)
+    assert code(world, [2, 3]) == errors.NONE
+    world.nodes[3].stop()
+    world.run(100)
+    life(world, 1).tend()
+    world.run(100)
+    world.nodes[1].stop()
+    world.run(100)
+    assert world.state("t").isr == [2]
+    assert code(world, None) == errors.INVALID_REPLICA_ASSIGNMENT
+    assert (world.state("t").leader, T in world.nodes[2].disk) == (2, True)
+    for node in (world.nodes[1], world.nodes[3]):
+        node.start()
+    world.run(100)
+    life(world, 2).tend()
+    world.run(200)
+    assert world.assignment("t").partitions[0] == ([2, 3], [], [])
+
+
+def test_old_tools_reassign_by_a_znode() -> None:
+    world = cluster([1, 2], [1, 2])
+    wish = znodes.write_reassignment({T: [0, 2], ("t", 9): [1]})
+    world.zookeeper.do(zk.Create(znodes.REASSIGN_PARTITIONS, wish))
+    world.run(100)
+    assert world.assignment("t").partitions[0].replicas == [0, 2, 1]
+    life(world, 1).tend()
+    world.run(200)
+    assert world.assignment("t").partitions[0].replicas == [0, 2]
+    assert znodes.REASSIGN_PARTITIONS not in world.zookeeper.nodes
