@@ -4,5 +4,6 @@ COMMANDS: dict[str, str] = {
     "run": "pykafkad.pipelines.commands.run",
     "check": "pykafkad.pipelines.commands.check",
     "explain": "pykafkad.pipelines.commands.explain",
+    "test": "pykafkad.pipelines.commands.test",
 }
 """What may stand behind `sql`; without it, the shell begins."""
