@@ -18,21 +18,27 @@ class Setting(NamedTuple):
     about: str
     values: tuple[str, ...] | Callable[[str], bool]
     """What it may be, or whether a value may be it."""
+    kind: str = "a number"
+    """What that is in words."""
 
 
 def _is_count(value: str) -> bool:
     return value.isascii() and value.isdecimal()
 
 
+FORMATS = ("KAFKA", "JSON", "DELIMITED", "NONE", "AVRO", "JSON_SR")
+
 SETTINGS: dict[str, Setting] = {
     "auto.offset.reset": Setting(
         "latest", "where a query that has never run begins to read", ("earliest", "latest")
     ),
-    "ksql.persistence.default.format.key": Setting(
-        "KAFKA", "KEY_FORMAT of statements without one", ("KAFKA", "JSON", "DELIMITED", "NONE")
-    ),
-    "ksql.persistence.default.format.value": Setting(
-        "", "VALUE_FORMAT of statements without one", ("KAFKA", "JSON", "DELIMITED", "NONE")
+    "ksql.persistence.default.format.key": Setting("KAFKA", "KEY_FORMAT of statements without one", FORMATS),
+    "ksql.persistence.default.format.value": Setting("", "VALUE_FORMAT of statements without one", FORMATS),
+    "ksql.schema.registry.url": Setting(
+        "",
+        "where AVRO and JSON_SR have their schemas: http://host:8081",
+        lambda value: "://" in value,
+        "a URL",
     ),
     "ksql.output.topic.name.prefix": Setting(
         "", "what the names of topics begin with that queries write to and nobody named", lambda value: True
@@ -65,7 +71,7 @@ def checked(name: str, value: str, at: Position = NOWHERE) -> tuple[str, str | N
     if setting is None:
         raise StatementError(f"{name} is no property.{did_you_mean(known, {*SETTINGS, *WITHOUT_EFFECT})}", at)
     if not _is_allowed(setting, value):
-        allowed = f"one of {', '.join(setting.values)}" if isinstance(setting.values, tuple) else "a number"
+        allowed = f"one of {', '.join(setting.values)}" if isinstance(setting.values, tuple) else setting.kind
         raise StatementError(f"'{value}' is not allowed for {known}: {allowed} is", at)
     return known, None
 

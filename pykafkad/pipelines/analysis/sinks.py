@@ -12,6 +12,7 @@ from pykafkad.pipelines.analysis.relations import Context, timestamp_of
 from pykafkad.pipelines.analysis.sources import DataSource, FormatInfo, timestamp_column
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Column, Schema
+from pykafkad.pipelines.formats.registry import REGISTRY_URL
 from pykafkad.pipelines.plan.ends import WriteTopic
 from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.syntax.ast import ColumnDefinition, CreateAsSelect, Kind, Role
@@ -36,7 +37,7 @@ def made(statement: CreateAsSelect, meaning: Meaning, configs: Mapping[str, Any]
         properties.get("KAFKA_TOPIC") or f"{prefix}{statement.name}",
         tuple(columns),
         _key_format(properties, meaning, configs),
-        _format(properties, "VALUE", meaning.value_format),
+        _format(properties, "VALUE", meaning.value_format, configs),
         properties.get("WRAP_SINGLE_VALUE"),
         timestamp_column(properties),
         meaning.window,
@@ -48,19 +49,23 @@ def made(statement: CreateAsSelect, meaning: Meaning, configs: Mapping[str, Any]
     return source
 
 
-def _format(properties: Properties, which: str, inherited: FormatInfo) -> FormatInfo:
+def _format(
+    properties: Properties, which: str, inherited: FormatInfo, configs: Mapping[str, Any]
+) -> FormatInfo:
     """A format that is not said is the first source's, with its delimiter."""
+    inherited = replace(inherited, registry=configs.get(REGISTRY_URL) or inherited.registry)
     name, delimiter = properties.format(which), properties.get(f"{which}_DELIMITER")
     if name is not None and name != inherited.name:
-        return FormatInfo(name, delimiter)
-    return FormatInfo(inherited.name, delimiter or inherited.delimiter)
+        return replace(inherited, name=name, delimiter=delimiter)
+    return replace(inherited, delimiter=delimiter or inherited.delimiter)
 
 
 def _key_format(properties: Properties, meaning: Meaning, configs: Mapping[str, Any]) -> FormatInfo:
     """NONE is not inherited by what has a key."""
-    chosen = _format(properties, "KEY", meaning.key_format)
+    chosen = _format(properties, "KEY", meaning.key_format, configs)
     if chosen.name == "NONE" and meaning.key and properties.format("KEY") is None:
-        return FormatInfo(str(configs.get("ksql.persistence.default.format.key", "KAFKA")).upper())
+        default = str(configs.get("ksql.persistence.default.format.key", "KAFKA")).upper()
+        return replace(chosen, name=default, delimiter=None)
     return chosen
 
 

@@ -6,13 +6,14 @@ A DataSource is a value. Its columns are its key's first, then the others, each 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pykafkad.pipelines.analysis.properties import OF_SOURCES, Properties
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Column
-from pykafkad.pipelines.formats import Format, make_format
+from pykafkad.pipelines.formats import UNWRAPPED_KEYS, WITH_REGISTRY, Format, make_format
+from pykafkad.pipelines.formats.registry import REGISTRY_URL, Subject
 from pykafkad.pipelines.plan.ends import WindowedKey
 from pykafkad.pipelines.syntax.ast import ColumnDefinition, CreateSource, Kind, Role
 from pykafkad.pipelines.types import (
@@ -39,6 +40,12 @@ KEY_ROLES = (Role.KEY, Role.PRIMARY_KEY)
 class FormatInfo:
     name: str
     delimiter: str | None = None
+    registry: str | None = None
+    """The URL of the schema registry, where there is one."""
+
+    def subject(self, topic: str, of: str) -> Subject | None:
+        """Where the registry has the schemas of a topic's keys (`of` is "key") or values."""
+        return None if self.registry is None else Subject(self.registry, f"{topic}-{of}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,10 +92,13 @@ class DataSource:
         return tuple(Column(c.name, c.type) for c in self.columns if c.role is Role.VALUE)
 
     def make_key(self) -> Format:
-        return key_of(self.key_format, self.key)
+        return key_of(self.key_format, self.key, self.key_format.subject(self.topic, "key"))
 
     def make_value(self) -> Format:
-        return make_format(self.value_format.name, self.value, self.wrap, self.value_format.delimiter)
+        info = self.value_format
+        return make_format(
+            info.name, self.value, self.wrap, info.delimiter, info.subject(self.topic, "value")
+        )
 
     def check(self) -> DataSource:
         """Refuses what formats and keys cannot say."""
@@ -101,9 +111,10 @@ class DataSource:
         return self
 
 
-def key_of(info: FormatInfo, columns: tuple[Column, ...]) -> Format:
+def key_of(info: FormatInfo, columns: tuple[Column, ...], subject: Subject | None) -> Format:
+    wrap = False if info.name in UNWRAPPED_KEYS else None
     try:
-        return make_format(info.name, columns, False if info.name == "JSON" else None, info.delimiter)
+        return make_format(info.name, columns, wrap, info.delimiter, subject)
     except StatementError as error:
         if not error.reason.startswith("The '") or info.name == "NONE":
             raise
@@ -181,12 +192,14 @@ def declared_source(statement: CreateSource, configs: Mapping[str, Any]) -> Data
             "via the 'ksql.persistence.default.format.value' config.",
             statement.at,
         )
+    registry = configs.get(REGISTRY_URL) or None
     key, value = (
-        FormatInfo(key_format, properties.get("KEY_DELIMITER")),
-        FormatInfo(value_format, properties.get("VALUE_DELIMITER")),
+        FormatInfo(key_format, properties.get("KEY_DELIMITER"), registry),
+        FormatInfo(value_format, properties.get("VALUE_DELIMITER"), registry),
     )
     for info in (key, value):
-        make_format(info.name, (), None, info.delimiter)
+        make_format(info.name, (), None, info.delimiter, info.subject(topic, "value"))
+    statement = with_registered(statement, topic, key, value)
     _check_columns(statement)
     keys = tuple(column for column in statement.columns if column.role in KEY_ROLES)
     return DataSource(
@@ -203,6 +216,29 @@ def declared_source(statement: CreateSource, configs: Mapping[str, Any]) -> Data
         properties.get("PARTITIONS"),
         properties.get("REPLICAS"),
     ).check()
+
+
+def with_registered(statement: CreateSource, topic: str, key: FormatInfo, value: FormatInfo) -> CreateSource:
+    """The statement with the columns that it does not say and that the schema registry knows."""
+    keys = tuple(column for column in statement.columns if column.role in KEY_ROLES)
+    others = tuple(column for column in statement.columns if column.role not in KEY_ROLES)
+    if not keys and key.name in WITH_REGISTRY:
+        role = Role.PRIMARY_KEY if statement.kind is Kind.TABLE else Role.KEY
+        keys = _registered(statement, key, key.subject(topic, "key"), role, "ROWKEY")
+    if all(column.role is not Role.VALUE for column in others) and value.name in WITH_REGISTRY:
+        others += _registered(statement, value, value.subject(topic, "value"), Role.VALUE, "ROWVAL")
+    return replace(statement, columns=keys + others)
+
+
+def _registered(
+    statement: CreateSource, info: FormatInfo, subject: Subject | None, role: Role, bare: str
+) -> tuple[ColumnDefinition, ...]:
+    from pykafkad.pipelines.formats.registered import inferred
+
+    assert subject is not None  # the format has been made, which asks for one
+    found = inferred(info.name, subject)
+    fields = found if isinstance(found, list) else [Field(bare, found)]
+    return tuple(ColumnDefinition(field.name, field.type, role, at=statement.at) for field in fields)
 
 
 def _default(configs: Mapping[str, Any], which: str) -> str | None:

@@ -1,4 +1,4 @@
-"""How rows are bytes in topics: KAFKA, JSON, DELIMITED and NONE.
+"""How rows are bytes in topics: KAFKA, JSON, DELIMITED and NONE; AVRO and JSON_SR with a schema registry.
 
     make_format(name, columns, wrap=..., delimiter=...) -> Format, which pickles and refuses what it cannot say:
         parse(bytes | None) -> list of values | None     serialise(row | None) -> bytes | None
@@ -9,6 +9,6 @@ Without columns parse() is always [].
 """
 
 from pykafkad.pipelines.formats.base import BadRecord, Format
-from pykafkad.pipelines.formats.making import FORMATS, make_format
+from pykafkad.pipelines.formats.making import FORMATS, UNWRAPPED_KEYS, WITH_REGISTRY, make_format
 
-__all__ = ["FORMATS", "BadRecord", "Format", "make_format"]
+__all__ = ["FORMATS", "UNWRAPPED_KEYS", "WITH_REGISTRY", "BadRecord", "Format", "make_format"]

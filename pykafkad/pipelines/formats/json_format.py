@@ -94,6 +94,8 @@ def _string(value: Any) -> str:
 
 
 def _bytes(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
     try:
         return base64.b64decode(value, validate=True)
     except (binascii.Error, TypeError, ValueError):
@@ -124,11 +126,11 @@ def _map(of: Map) -> Convert:
 
 def _struct(of: Struct) -> Convert:
     names = [field.name for field in of.fields]
-    fill = _filler([(field.name, field.type) for field in of.fields])
+    fill = filler([(field.name, field.type) for field in of.fields])
     return lambda value: dict(zip(names, fill(value), strict=True))
 
 
-def _filler(fields: Sequence[tuple[str, SqlType]]) -> Callable[[Any], list[Any]]:
+def filler(fields: Sequence[tuple[str, SqlType]]) -> Callable[[Any], list[Any]]:
     """From an object the values of the fields in their order, found by their names, else by those in upper case."""
     readers = [(name, reader(of)) for name, of in fields]
 
@@ -280,7 +282,7 @@ class JsonFormat:
             parse_float=Decimal if any(_inexact(column.type) for column in columns) else None,
             parse_constant=_no_constant,
         )
-        self._fill = _filler([(column.name, column.type) for column in columns])
+        self._fill = filler([(column.name, column.type) for column in columns])
         self._read = None if self._wrap else reader(columns[0].type)
         self._writers = [(f"{_quote(column.name)}:", writer(column.type)) for column in columns]
 
