@@ -427,6 +427,10 @@ class Producer:
         if self.transaction is not None:
             self.transaction.begin_as(self._producer_id, self._epoch)
 
+    @property
+    def cluster(self) -> Cluster:
+        return self._cluster
+
     def init_transactions(self) -> None:
         self._initialize()
 

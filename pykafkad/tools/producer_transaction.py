@@ -1,7 +1,7 @@
 """The transactions of one producer: partitions are added before they are written to, then the transaction ends.
 
 Uses versions from before KIP-890's second part, which every broker since 2.5 serves, whatever its transaction.version:
-AddPartitionsToTxn 3, Produce 11, EndTxn 4.
+AddPartitionsToTxn 3, AddOffsetsToTxn 3, TxnOffsetCommit 3, Produce 11, EndTxn 4.
 """
 
 from __future__ import annotations
@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
-from pykafkad.messages import AddPartitionsToTxnRequest, EndTxnRequest
+from pykafkad.messages import (
+    AddOffsetsToTxnRequest,
+    AddPartitionsToTxnRequest,
+    EndTxnRequest,
+    TxnOffsetCommitRequest,
+)
 from pykafkad.net.client import TRANSACTION, Cluster, check
 from pykafkad.tools.admin import grouped
 
@@ -32,6 +37,7 @@ WAITING = frozenset(
 class Transaction:
     PRODUCE_VERSION = 11
     ADD_VERSION = 3
+    OFFSETS_VERSION = 3
     END_VERSION = 4
 
     def __init__(self, cluster: Cluster, transactional_id: str) -> None:
@@ -39,6 +45,7 @@ class Transaction:
         self._id = transactional_id
         self._producer_id = self._epoch = -1
         self._partitions: set[Partition] = set()
+        self._has_offsets = False
 
     def begin_as(self, producer_id: int, epoch: int) -> None:
         self._producer_id, self._epoch = producer_id, epoch
@@ -71,9 +78,40 @@ class Transaction:
         self._ask("addPartitionsToTxn", request, self.ADD_VERSION, read)
         self._partitions.update(new)
 
+    def add_offsets(self, group_id: str, offsets: dict[Partition, int]) -> None:
+        """Commit these offsets of a group without members with the transaction."""
+        request = AddOffsetsToTxnRequest(
+            transactional_id=self._id,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            group_id=group_id,
+        )
+        self._ask(
+            "addOffsetsToTxn", request, self.OFFSETS_VERSION, lambda response: check(response.error_code)
+        )
+        self._has_offsets = True
+        commit = TxnOffsetCommitRequest(
+            transactional_id=self._id,
+            group_id=group_id,
+            producer_id=self._producer_id,
+            producer_epoch=self._epoch,
+            generation_id=-1,
+            topics=[_offsets_of(name, indexes, offsets) for name, indexes in grouped(offsets).items()],
+        )
+
+        def call() -> None:
+            response = self._cluster.call(
+                self._cluster.coordinator(group_id), commit, at_most=self.OFFSETS_VERSION
+            )
+            for topic in response.topics:
+                for row in topic.partitions:
+                    check(row.error_code)
+
+        self._cluster.attempt("txnOffsetCommit", call, retriable=WAITING.__contains__)
+
     def end(self) -> None:
-        """Commit the transaction; if no partition was added there is nothing to end."""
-        if not self._partitions:
+        """Commit the transaction; if no partition and no offset was added there is nothing to end."""
+        if not self._partitions and not self._has_offsets:
             return
         request = EndTxnRequest(
             transactional_id=self._id,
@@ -83,6 +121,7 @@ class Transaction:
         )
         self._ask("endTxn", request, self.END_VERSION, lambda response: check(response.error_code))
         self._partitions.clear()
+        self._has_offsets = False
 
     def _ask(self, name: str, request: Any, version: int, read: Any) -> None:
         def call() -> None:
@@ -90,3 +129,17 @@ class Transaction:
             read(self._cluster.call(connection, request, at_most=version))
 
         self._cluster.attempt(name, call, retriable=WAITING.__contains__)
+
+
+def _offsets_of(
+    name: str, indexes: Iterable[int], offsets: dict[Partition, int]
+) -> TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic:
+    return TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic(
+        name=name,
+        partitions=[
+            TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(
+                partition_index=index, committed_offset=offsets[name, index], committed_leader_epoch=-1
+            )
+            for index in indexes
+        ],
+    )

@@ -20,24 +20,28 @@ def _ignore(record: Record, error: BadRecord) -> None:
 
 class LocalHost:
     def __init__(self, problem: Callable[[Record, BadRecord], None] = _ignore) -> None:
-        self._plans: list[tuple[Plan, States]] = []
+        self._readers: dict[str, list[tuple[Plan, States]]] = {}
         self._problem = problem
         self._next_offset: dict[str, int] = {}
 
     def add(self, plan: Plan) -> None:
-        self._plans.append((plan, {}))
+        states: States = {}
+        for topic in dict.fromkeys(plan.topics()):
+            self._readers.setdefault(topic, []).append((plan, states))
 
     def feed(self, record: Record) -> Iterator[Record]:
         """The records that follow from one, in the order that they are written in."""
         waiting = deque([record])
         while waiting:
-            taken = self._placed(waiting.popleft())
-            for plan, states in self._plans:
-                for written in plan.records(taken, states, self._problem):
+            taken = waiting.popleft()
+            readers = self._readers.get(taken.topic)
+            if readers is None:
+                continue
+            offset = self._next_offset.get(taken.topic, 0)
+            self._next_offset[taken.topic] = offset + 1
+            topic, key, value, time, headers, partition, _ = taken
+            placed = Record(topic, key, value, time, headers, partition, offset)
+            for plan, states in readers:
+                for written in plan.records(placed, states, self._problem):
                     yield written
                     waiting.append(written)
-
-    def _placed(self, record: Record) -> Record:
-        offset = self._next_offset.get(record.topic, 0)
-        self._next_offset[record.topic] = offset + 1
-        return record._replace(offset=offset)

@@ -1,8 +1,9 @@
 """Plans in Spark: each stage with state is one transformWithState, whose keys are hash buckets.
 
 A bucket's state is one value, all operators' states pickled: state by key costs Spark a round trip for each (a trial's
-figures: 4,500 rows a second by key with 20,000 keys, 74,000 by 64 buckets). Spark promises no order within a bucket, so
-rows carry a sequence that they are sorted by: the input's, and behind it a number for each row that followed.
+figures: 4,500 rows a second by key with 20,000 keys, 74,000 by 64 buckets). For the same reason rows move packed, those
+of a frame for a bucket as one value. Spark promises no order within a bucket, so rows carry a sequence that they are
+sorted by: the input's, and behind it a number for each row that followed.
 
 A lane is what does not meet: the pipelines of one test among those of others, which share a job.
 """
@@ -14,7 +15,7 @@ import pickle
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.plan.ends import Record
@@ -27,8 +28,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 INPUT = "lane STRING, seq BINARY, record BINARY"
-MOVING = "lane STRING, bucket INT, seq BINARY, step INT, port INT, row BINARY"
-COLUMNS = ["lane", "bucket", "seq", "step", "port", "row"]
+PACKED = "lane STRING, bucket INT, rows BINARY"
+COLUMNS = ["lane", "bucket", "rows"]
+
+Placed: TypeAlias = tuple[bytes, int, int, tuple[Any, ...]]
+"""A row that moves: its place in the order, the step and port that it goes to, and itself."""
 
 
 class Numbered(NamedTuple):
@@ -66,16 +70,42 @@ CONFIGS = {
 
 
 def results(frame: DataFrame, stages: Mapping[str, Stages], buckets: int = 1) -> DataFrame:
-    """What the lanes' plans emit for a frame of INPUT, as a frame of MOVING whose rows are records of the sinks."""
-    moving = frame.mapInPandas(First(stages, buckets), MOVING)
+    """What the lanes' plans emit for a frame of INPUT, as a frame of PACKED whose rows are the plans' results."""
+    return later_stages(frame.mapInPandas(FirstOfLanes(stages, buckets), PACKED), stages, buckets)
+
+
+def later_stages(moving: DataFrame, stages: Mapping[str, Stages], buckets: int) -> DataFrame:
+    """The stages with state after the one without."""
     for stage in range(1, max((one.count for one in stages.values()), default=1)):
         moving = moving.groupBy("lane", "bucket").transformWithStateInPandas(
             statefulProcessor=later_stage(stage, stages, buckets),
-            outputStructType=MOVING,
+            outputStructType=PACKED,
             outputMode="Append",
             timeMode="None",
         )
     return moving
+
+
+class Packing:
+    """Gathers rows by the bucket that they move to."""
+
+    def __init__(self, stages: Mapping[str, Stages], buckets: int) -> None:
+        self.stages, self.buckets = stages, buckets
+        self._gathered: dict[tuple[str, int], list[Placed]] = {}
+
+    def add(self, lane: str, seq: bytes, number: int, moving: Moving) -> None:
+        bucket = self.stages[lane].bucket(moving, self.buckets)
+        placed = seq + number.to_bytes(4, "big"), moving.step, moving.port, tuple(moving.row)
+        self.put(lane, bucket, placed)
+
+    def put(self, lane: str, bucket: int, placed: Placed) -> None:
+        self._gathered.setdefault((lane, bucket), []).append(placed)
+
+    def frame(self) -> pandas.DataFrame:
+        import pandas
+
+        rows = [(lane, bucket, pickle.dumps(placed, 5)) for (lane, bucket), placed in self._gathered.items()]
+        return pandas.DataFrame(rows, columns=COLUMNS).astype({"bucket": "int32"})
 
 
 class First:
@@ -84,36 +114,31 @@ class First:
     def __init__(self, stages: Mapping[str, Stages], buckets: int) -> None:
         self.stages, self.buckets = stages, buckets
 
-    def __call__(self, frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
-        for frame in frames:
-            yield as_frame(self.rows(zip(frame["lane"], frame["seq"], frame["record"], strict=True)))
-
-    def rows(self, records: Iterable[tuple[str, bytes, bytes]]) -> Iterator[tuple[Any, ...]]:
-        for lane, seq, pickled in records:
-            record, number = Record(*pickle.loads(pickled)), 0
-            for entry in self.stages[lane].begin(record.topic):
+    def packed(self, records: Iterable[tuple[str, bytes, Record]]) -> pandas.DataFrame:
+        packing = Packing(self.stages, self.buckets)
+        for lane, seq, record in records:
+            stages, number = self.stages[lane], 0
+            for entry in stages.begin(record.topic):
                 try:
                     row = entry.source.row(record)
                 except BadRecord:
                     continue
-                for moving in self.stages[lane].enter(entry, row):
-                    yield packed(lane, self.stages[lane], moving, seq, number, self.buckets)
+                for moving in stages.enter(entry, row):
+                    packing.add(lane, seq, number, moving)
                     number += 1
+        return packing.frame()
 
 
-def packed(
-    lane: str, stages: Stages, moving: Moving, seq: bytes, number: int, buckets: int
-) -> tuple[Any, ...]:
-    bucket = stages.bucket(moving, buckets)
-    row = pickle.dumps(tuple(moving.row))
-    return lane, bucket, seq + number.to_bytes(4, "big"), moving.step, moving.port, row
+class FirstOfLanes:
+    """The first stage over a frame of INPUT."""
 
+    def __init__(self, stages: Mapping[str, Stages], buckets: int) -> None:
+        self.first = First(stages, buckets)
 
-def as_frame(rows: Iterable[tuple[Any, ...]]) -> pandas.DataFrame:
-    import pandas
-
-    frame = pandas.DataFrame(list(rows), columns=COLUMNS)
-    return frame.astype({"bucket": "int32", "step": "int32", "port": "int32"})
+    def __call__(self, frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
+        for frame in frames:
+            rows = zip(frame["lane"], frame["seq"], frame["record"], strict=True)
+            yield self.first.packed((lane, seq, Record(*pickle.loads(record))) for lane, seq, record in rows)
 
 
 def later_stage(stage: int, stages: Mapping[str, Stages], buckets: int) -> Any:
@@ -150,11 +175,12 @@ class SparkHost:
         if rows:
             frame = self.spark.createDataFrame(rows, INPUT)
             stages = {name: Stages(plan) for name, (_, plan) in ready.items()}
-            for row in results(frame, stages, self.buckets).collect():
-                assert row.step == OUT
-                record = written(ready[row.lane][1], Row(*pickle.loads(row.row)))
-                if record is not None:
-                    found[row.lane].append(Numbered(bytes(row.seq), record))
+            for packed in results(frame, stages, self.buckets).collect():
+                for seq, step, _, row in pickle.loads(packed.rows):
+                    assert step == OUT
+                    record = written(ready[packed.lane][1], Row(*row))
+                    if record is not None:
+                        found[packed.lane].append(Numbered(seq, record))
         for name, (run, plan) in ready.items():
             run.done(plan, found[name])
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator, Mapping
+from operator import itemgetter
 from typing import Any
 
 import pandas
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from pykafkad.pipelines.hosts.spark import as_frame, packed
+from pykafkad.pipelines.hosts.spark import Packing, Placed
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.stages import OUT, Moving, Stages
 
@@ -25,22 +26,24 @@ class StageProcessor(StatefulProcessor):
         self, key: Any, rows: Iterator[pandas.DataFrame], timerValues: Any
     ) -> Iterator[pandas.DataFrame]:
         lane, bucket = str(key[0]), int(key[1])
-        frame = pandas.concat(list(rows))
-        stages, out, touched = self.stages[lane], list[tuple[Any, ...]](), False
+        stages, packing = self.stages[lane], Packing(self.stages, self.buckets)
         kept = self.state.get()
         states: dict[int, Any] = {} if kept is None else pickle.loads(kept[0])
-        arrived = zip(frame["seq"], frame["step"], frame["port"], frame["row"], strict=True)
-        for seq, step, port, row in sorted(arrived, key=lambda one: bytes(one[0])):
+        arrived: list[Placed] = [
+            placed for frame in rows for packed in frame["rows"] for placed in pickle.loads(packed)
+        ]
+        touched = False
+        for placed in sorted(arrived, key=itemgetter(0)):
+            seq, step, port, row = placed
             if step == OUT or stages.entered[step] > self.stage:
-                out.append((lane, bucket, seq, step, port, row))
+                packing.put(lane, bucket, placed)
                 continue
-            moved = Moving(int(step), int(port), Row(*pickle.loads(row)))
-            for number, moving in enumerate(stages.arrive(moved, states)):
-                out.append(packed(lane, stages, moving, bytes(seq), number, self.buckets))
+            for number, moving in enumerate(stages.arrive(Moving(step, port, Row(*row)), states)):
+                packing.add(lane, seq, number, moving)
             touched = True
         if touched:
-            self.state.update((pickle.dumps(states),))
-        yield as_frame(out)
+            self.state.update((pickle.dumps(states, 5),))
+        yield packing.frame()
 
     def close(self) -> None:
         """Nothing is held."""

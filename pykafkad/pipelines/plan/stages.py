@@ -67,21 +67,27 @@ class Stages:
     def begin(self, topic: str) -> Iterator[Entry]:
         return (entry for entry in self.plan.entries if entry.source.topic == topic)
 
-    def enter(self, entry: Entry, row: Row) -> Iterator[Moving]:
+    def enter(self, entry: Entry, row: Row) -> list[Moving]:
         """The first stage, which has no state: what follows from a record's row until it must move."""
-        return self._push(entry.consumer, entry.port, row, {}, 0)
+        found: list[Moving] = []
+        self._push(entry.consumer, entry.port, row, {}, 0, found)
+        return found
 
-    def arrive(self, moved: Moving, states: States) -> Iterator[Moving]:
+    def arrive(self, moved: Moving, states: States) -> list[Moving]:
         """What follows from a row in the bucket that it moved to."""
-        return self._push(moved.step, moved.port, moved.row, states, self.entered[moved.step])
+        found: list[Moving] = []
+        self._push(moved.step, moved.port, moved.row, states, self.entered[moved.step], found)
+        return found
 
-    def _push(self, at: int | None, port: int, row: Row, states: States, stage: int) -> Iterator[Moving]:
+    def _push(
+        self, at: int | None, port: int, row: Row, states: States, stage: int, found: list[Moving]
+    ) -> None:
         if at is None or self.entered.get(at, stage) > stage:
-            yield Moving(OUT if at is None else at, port, row)
+            found.append(Moving(OUT if at is None else at, port, row))
             return
         step = self.plan.steps[at]
         for follows in step.operator.on_row(port, row, states.setdefault(at, {})):
-            yield from self._push(step.consumer, step.port, follows, states, stage)
+            self._push(step.consumer, step.port, follows, states, stage, found)
 
     def bucket(self, moving: Moving, buckets: int) -> int:
         """Where a row moves to. A join by foreign key has its sides by different keys, so it is in one bucket."""

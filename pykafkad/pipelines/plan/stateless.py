@@ -42,7 +42,8 @@ class Project:
     columns: tuple[Evaluate, ...]
 
     def on_row(self, port: int, row: Row, state: State) -> Iterable[Row]:
-        return (row._replace(columns=self.projected(row.columns), old=self.projected(row.old)),)
+        new, old = self.projected(row.columns), self.projected(row.old)
+        return (Row(row.key, new, row.time, old, row.window, row.headers),)
 
     def projected(self, columns: Columns | None) -> Columns | None:
         return None if columns is None else tuple([column(columns) for column in self.columns])
@@ -85,7 +86,7 @@ class Group:
 
     def on_row(self, port: int, row: Row, state: State) -> Iterable[Row]:
         key = grouped(self.key, row.columns)
-        return () if key is None else (row._replace(key=key, window=None),)
+        return () if key is None else (Row(key, row.columns, row.time, headers=row.headers),)
 
 
 def grouped(key: tuple[Evaluate, ...], columns: Columns | None) -> Columns | None:

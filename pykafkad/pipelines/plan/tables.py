@@ -20,7 +20,7 @@ class Changes:
         old = state.pop(key, None)
         if row.columns is not None:
             state[key] = row.columns
-        return (row._replace(old=old),)
+        return (Row(row.key, row.columns, row.time, old, row.window, row.headers),)
 
 
 @dataclass(frozen=True, slots=True)

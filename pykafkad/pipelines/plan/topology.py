@@ -50,24 +50,28 @@ class Plan:
     def topics(self) -> list[str]:
         return [entry.source.topic for entry in self.entries]
 
-    def rows(self, record: Record, states: States, problem: Problem) -> Iterator[Row]:
+    def rows(self, record: Record, states: States, problem: Problem) -> list[Row]:
         """What follows from a record, as rows. One that cannot be read is a problem, and nothing follows from it."""
+        found: list[Row] = []
         for entry in self.entries:
             if entry.source.topic == record.topic:
                 try:
                     row = entry.source.row(record)
                 except BadRecord as error:
                     problem(record, error)
-                    continue
-                yield from self.push(entry.consumer, entry.port, row, states)
+                else:
+                    self._push(entry.consumer, entry.port, row, states, found)
+        return found
 
-    def push(self, at: int | None, port: int, row: Row, states: States) -> Iterator[Row]:
+    def _push(self, at: int | None, port: int, row: Row, states: States, found: list[Row]) -> None:
         if at is None:
-            yield row
+            found.append(row)
             return
-        step = self.steps[at]
-        for follows in step.operator.on_row(port, row, states.setdefault(at, {})):
-            yield from self.push(step.consumer, step.port, follows, states)
+        step, state = self.steps[at], states.get(at)
+        if state is None:
+            state = states[at] = {}
+        for follows in step.operator.on_row(port, row, state):
+            self._push(step.consumer, step.port, follows, states, found)
 
     def records(self, record: Record, states: States, problem: Problem) -> Iterator[Record]:
         """What follows from a record, as records of the sink's topic."""

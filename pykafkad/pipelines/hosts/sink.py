@@ -1,0 +1,88 @@
+"""What a query in Spark writes: a batch's records of one of Spark's partitions, each batch once.
+
+Exactly once stands on transactions: the records of a batch and the number of the next batch, an offset of a group that
+has no members, are committed together, by a transactional id of the query and the partition. Who begins with that id
+ends and fences whoever had it before; then the group's offset says which batch is the next, and a batch that Spark
+repeats is left out. It is atomic for each partition, and Spark must repeat a batch as it was: the same rows in the same
+partition, which its checkpoints see to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from pykafkad.pipelines.plan.ends import Record
+from pykafkad.tools import admin_groups
+from pykafkad.tools.producer import Producer
+
+TRANSACTION_TIMEOUT_MS = 900_000
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSink:
+    name: str
+    """The query's, by which it finds again what it has written."""
+    topic: str
+    bootstrap: str
+    configs: Mapping[str, str] = field(default_factory=dict)
+    exactly_once: bool = False
+
+    def write(self, partition: int, batch: int, records: Iterable[Record]) -> int:
+        """How many records were written: none of a batch that was written before."""
+        identity = f"{self.name}-{partition}"
+        producer = Producer(self.bootstrap, self._settings(identity))
+        try:
+            if self.exactly_once:
+                producer.init_transactions()
+                if batch < self._next_batch(producer, identity):
+                    return 0
+            count = _sent(producer, records)
+            if self.exactly_once and count:
+                assert producer.transaction is not None
+                producer.transaction.add_offsets(identity, {(self.topic, 0): batch + 1})
+                producer.commit()
+            return count
+        finally:
+            producer.close()
+
+    def _settings(self, identity: str) -> dict[str, str]:
+        settings = {"acks": "all", "linger.ms": "5", **self.configs}
+        if self.exactly_once:
+            settings |= {
+                "transactional.id": identity,
+                "transaction.timeout.ms": str(TRANSACTION_TIMEOUT_MS),
+            }
+        return settings
+
+    def _next_batch(self, producer: Producer, group: str) -> int:
+        marker = self.topic, 0
+        found = admin_groups.committed_offsets(producer.cluster, group, [marker])
+        return found[marker].offset if marker in found else 0
+
+
+def _sent(producer: Producer, records: Iterable[Record]) -> int:
+    """Sends all and waits for them; the first that is refused is raised."""
+    refused: list[Exception] = []
+
+    def done(error: Exception | None) -> None:
+        if error is not None:
+            refused.append(error)
+
+    count = 0
+    for record in records:
+        if refused:
+            break
+        producer.send(
+            record.topic,
+            record.key,
+            record.value,
+            record.headers,
+            timestamp_ms=max(0, record.time),
+            done=done,
+        )
+        count += 1
+    producer.flush()
+    if refused:
+        raise refused[0]
+    return count
