@@ -84,7 +84,8 @@ class Broker:
 
     def send(self, record: Record, done: Callable[[Exception | None], object] | None = None) -> None:
         if self._producer is None:
-            self._producer = Producer(self.bootstrap, {"linger.ms": "0", **self.configs})
+            waits = {"linger.ms": "0", "max.block.ms": str(TIMEOUT_MS)}
+            self._producer = Producer(self.bootstrap, {**waits, **self.configs})
         self._producer.send(
             record.topic,
             record.key,

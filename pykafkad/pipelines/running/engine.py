@@ -9,9 +9,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from typing import TypeVar
 
 from pykafkad.errors import KafkaError
 from pykafkad.pipelines.formats import BadRecord
+from pykafkad.pipelines.formats.registry import RegistryError
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.topology import Plan, States
@@ -20,7 +22,12 @@ from pykafkad.pipelines.running.reading import Reading
 from pykafkad.tools import failures
 from pykafkad.tools.admin import Partition
 
+T = TypeVar("T")
+
 ATTEMPTS = 8
+REGISTRY_PAUSES_S = (0.1, 0.3, 0.6, 1.0)
+BAD_SAID = 10
+"""So many records that are left out are named, then only each tenth, hundredth ... one."""
 SLICE = 500
 """Records of one query before the next one has its turn."""
 
@@ -56,13 +63,20 @@ class Task:
     def rows(self, limit: int) -> Iterator[Row]:
         """What follows from the next records, at most so many."""
         for record in self._next(limit):
-            yield from self.plan.rows(record, self.states, self._bad)
+            yield from patiently(partial(self.plan.rows, record, self.states, self._bad))
 
     def records(self, limit: int) -> Iterator[Record]:
+        sink = self.plan.sink
+        assert sink is not None, "only a plan with a sink writes"
         for record in self._next(limit):
-            for written in self.plan.records(record, self.states, self._bad):
-                self.counts.written += 1
-                yield written
+            for row in patiently(partial(self.plan.rows, record, self.states, self._bad)):
+                try:
+                    written = patiently(partial(sink.record, row))
+                except BadRecord as error:
+                    self._bad(record, error)
+                else:
+                    self.counts.written += 1
+                    yield written
 
     def _next(self, limit: int) -> Iterator[Record]:
         for _ in range(limit):
@@ -76,12 +90,29 @@ class Task:
 
     def _bad(self, record: Record, error: BadRecord) -> None:
         self.counts.bad += 1
-        self._told(f"{self.id}: {place(record)} is left out: {error}")
+        if self.counts.bad <= BAD_SAID or str(self.counts.bad).strip("0") == "1":
+            more = "" if self.counts.bad <= BAD_SAID else f" ({self.counts.bad} have been by now)"
+            self._told(f"{self.id}: {place(record)} is left out: {error}{more}")
 
     def fail(self, error: Exception) -> None:
         where = f" at {place(self._last)}" if self._last is not None else ""
-        self.problem = f"{type(error).__name__}: {error}{where}"
+        self.problem = f"{said(error)}{where}"
         self._told(f"{self.id} has stopped: {self.problem}")
+
+
+def patiently(call: Callable[[], T]) -> T:
+    """What a schema registry that does not answer keeps from being done is tried again for two seconds."""
+    for pause in REGISTRY_PAUSES_S:
+        try:
+            return call()
+        except RegistryError:
+            time.sleep(pause)
+    return call()
+
+
+def said(error: Exception) -> str:
+    known = isinstance(error, OSError | KafkaError | RegistryError)
+    return failures.message_of(error) if known else f"{type(error).__name__}: {error}"
 
 
 def place(record: Record) -> str:

@@ -17,6 +17,7 @@ from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.answers import Answer, Grid, Message
 from pykafkad.pipelines.catalog import Catalog
 from pykafkad.pipelines.errors import StatementError
+from pykafkad.pipelines.formats.registry import REGISTRY_URL
 from pykafkad.pipelines.functions.registry import FUNCTIONS
 from pykafkad.pipelines.plan.topology import States
 from pykafkad.pipelines.running import asserting, topics
@@ -266,7 +267,7 @@ class Runner:
         return [asserting.topic(self.broker, statement)]
 
     def assert_schema(self, statement: ast.AssertSchema) -> list[Answer]:
-        raise StatementError("There is no schema registry to ask: none is configured", statement.at)
+        return [asserting.schema(self.catalog.properties.get(REGISTRY_URL), statement)]
 
     def run_script(self, statement: ast.RunScript) -> list[Answer]:
         try:
