@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from pykafkad.pipelines import StatementError
 from pykafkad.pipelines.checking import Checker
 from pykafkad.pipelines.commands import check, explain
 from pykafkad.pipelines.commands.arguments import Arguments, UsageError
 from pykafkad.pipelines.commands.line_editing import completer
 from pykafkad.pipelines.running.explaining import plan_lines
+from pykafkad.pipelines.syntax.parser import parse
 from pykafkad.tools import output
 
 SCRIPT = """\
@@ -33,6 +36,17 @@ def problems(script: str) -> list[str]:
 
 def test_a_script_without_mistakes() -> None:
     assert problems(SCRIPT) == []
+
+
+def test_the_script_of_the_documentation_is_right() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sql.md").read_text()
+    scripts = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    assert [problems(script) for script in scripts] == [[]]
+    wrong = page[page.index("    sql> ") :].splitlines()
+    statement, error = wrong[0].removeprefix("    sql> "), wrong[3].strip()
+    with pytest.raises(StatementError) as caught:
+        parse(statement)
+    assert str(caught.value) == error
 
 
 def test_every_mistake_is_said_once() -> None:

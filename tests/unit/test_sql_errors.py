@@ -25,6 +25,8 @@ SEED = int(os.environ.get("SEED", "15"))
             "CREATE STRAEM S (A INT) WITH (KAFKA_TOPIC='s')",
             "1:8: ... STREAM or TABLE, found STRAEM. Did you mean STREAM?",
         ),
+        ("SELECT A FORM S", "line 1:15: expected , or FROM, found S. Did you mean FROM instead of FORM?"),
+        ("SELECT A FROM S WHRE A = 1", "found A. Did you mean WHERE instead of WHRE?"),
         ("SELECT A FROM", "line 1:14: expected a stream or table, but the statement ends here"),
         ("SELECT A FROM S WHERE A = ", "expected an expression, but the statement ends here"),
         (

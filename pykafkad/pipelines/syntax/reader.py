@@ -10,7 +10,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from typing import NoReturn, TypeVar
 
-from pykafkad.pipelines.errors import Position, StatementError, did_you_mean
+from pykafkad.pipelines.errors import Position, StatementError, did_you_mean, nearest
 from pykafkad.pipelines.names import RESERVED
 from pykafkad.pipelines.syntax import tokens
 from pykafkad.pipelines.syntax.tokens import Token
@@ -200,4 +200,17 @@ class Reader:
         }
         if found.upper() in RESERVED and any(phrase.startswith("a") for phrase in self._tried):
             return f" {found.upper()} is a word of the language: write `{found}` for a name."
-        return did_you_mean(found, words)
+        return did_you_mean(found, words) or self._hint_before(words)
+
+    def _hint_before(self, words: set[str]) -> str:
+        """A misspelt word may have been taken for a name that may stand there: SELECT A FORM S."""
+        before = self._tokens[max(0, self._index - 1)]
+        if (
+            not self._index
+            or not self.is_name(before)
+            or before.kind == tokens.QUOTED
+            or len(before.text) < 3
+        ):
+            return ""
+        meant = nearest(before.text, words)
+        return f" Did you mean {meant} instead of {self.text[before.start : before.end]}?" if meant else ""
