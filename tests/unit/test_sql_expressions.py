@@ -154,6 +154,7 @@ def test_values_that_are_chosen_and_built(text: str, value: Any) -> None:
         ("CAST(I AS DOUBLE)", 7.0),
         ("CAST('12.345' AS DECIMAL(4, 2))", Decimal("12.35")),
         ("CAST(123.4 AS DECIMAL(4, 2))", None),
+        ("CAST('1E999999999' AS DECIMAL(4, 2))", None),
         ("CAST(D AS DECIMAL(4, 2))", Decimal("2.50")),
         ("CAST(M AS INT)", 12),
         ("CAST('tru' AS BOOLEAN)", False),
@@ -216,6 +217,7 @@ def test_casts(text: str, value: Any) -> None:
             "CASE WHEN B THEN 1 ELSE 'x' END",
             "Invalid Case expression. Type for all 'THEN' clauses should be the same. Found: 1 (INTEGER), 'x' (STRING)",
         ),
+        ("ARRAY[1, '1E999999999']", 'invalid input syntax for type INTEGER: "1E999999999".'),
         ("ARRAY[1, 'x']", 'invalid input syntax for type INTEGER: "x".'),
         (
             "I IN (1, S)",

@@ -108,6 +108,7 @@ def test_json_of_several_columns_is_wrapped_whatever_is_said() -> None:
         ("DECIMAL(3, 1)", "2", Decimal("2.0")),
         ("VARCHAR", "1.50", "1.50"),
         ("VARCHAR", "true", "true"),
+        ("VARCHAR", "1.0E999999999", "1.0E+999999999"),
         ("VARCHAR", '{"b": [1.10, null]}', '{"b":[1.10,null]}'),
         ("STRUCT<F INT>", '{"f": 1, "z": 2}', {"F": 1}),
         ("STRUCT<F INT>", "{}", {"F": None}),
@@ -146,6 +147,8 @@ def test_json_reads_behind_the_header_of_a_schema_registry() -> None:
         ("INT", "{"),
         ("INT", ""),
         ("DOUBLE", '{"C0": NaN}'),
+        ("STRUCT<F INT, G VARCHAR>", '{"C0": {"F": 1.0E999999999}}'),
+        ("DECIMAL(2, 1)", '{"C0": 1E999999999}'),
         ("INT", "[" * 100_000),
     ],
 )

@@ -11,6 +11,7 @@ from decimal import Decimal, InvalidOperation
 
 from pykafkad.pipelines.expressions.moments import DAY_MILLISECONDS, parse_date, parse_time, parse_timestamp
 from pykafkad.pipelines.expressions.numbers import (
+    MAX_DIGITS,
     EvaluationError,
     as_decimal_type,
     exact,
@@ -79,7 +80,7 @@ def parse_decimal(text: str) -> Decimal:
         value = Decimal(text.strip())
     except InvalidOperation:
         value = Decimal("NaN")
-    if not value.is_finite():
+    if not value.is_finite() or value.adjusted() > MAX_DIGITS:
         raise EvaluationError(f'"{text}" is no number')
     return value
 

@@ -73,6 +73,16 @@ def fit(value: Decimal, to: DecimalType, rounding: str = decimal.ROUND_HALF_UP) 
     return rounded
 
 
+MAX_DIGITS = 1000
+"""Of numbers that come in as text: with more, a few bytes like 1E999999999 would be a gigabyte."""
+
+
+def whole_of_decimal(value: Decimal) -> int:
+    if not value.is_finite() or value.adjusted() > MAX_DIGITS:
+        raise EvaluationError(f"{value} has too many digits")
+    return int(value)
+
+
 def plain(value: Decimal) -> str:
     """As BigDecimal.toPlainString: never with an exponent."""
     return format(value, "f")

@@ -16,7 +16,16 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from pykafkad.pipelines.errors import StatementError
-from pykafkad.pipelines.expressions.numbers import EvaluationError, fit, java_double, plain, wrap32, wrap64
+from pykafkad.pipelines.expressions.numbers import (
+    MAX_DIGITS,
+    EvaluationError,
+    fit,
+    java_double,
+    plain,
+    whole_of_decimal,
+    wrap32,
+    wrap64,
+)
 from pykafkad.pipelines.expressions.schema import Column, Row
 from pykafkad.pipelines.formats.base import BadRecord
 from pykafkad.pipelines.types import (
@@ -78,7 +87,7 @@ def _whole_of(value: Any, wrap: Callable[[int], int]) -> int:
         if wrap(parsed) != parsed:
             raise ValueError
         return parsed
-    return wrap(int(value))
+    return wrap(whole_of_decimal(value) if isinstance(value, Decimal) else int(value))
 
 
 def _string(value: Any) -> str:
@@ -89,7 +98,7 @@ def _string(value: Any) -> str:
     if isinstance(value, float):
         return java_double(value)
     if isinstance(value, Decimal):
-        return plain(value)
+        return plain(value) if abs(value.adjusted()) <= MAX_DIGITS else str(value)
     return write_plain(value) if isinstance(value, (dict, list)) else str(value)
 
 

@@ -39,7 +39,7 @@ def _first(types: Sequence[SqlType | None]) -> SqlType:
 def _whole_decimal(types: Sequence[SqlType | None]) -> SqlType:
     of = _first(types)
     assert isinstance(of, DecimalType)
-    return DecimalType(of.precision - of.scale + 1, 0)
+    return DecimalType(max(of.precision - of.scale, 1), 0)
 
 
 def _ln(value: float) -> float:

@@ -122,9 +122,15 @@ def instr_nth(text: str, part: str, position: int, occurrence: int) -> int:
     return found + 1 if occurrence > 0 else 0
 
 
+MAX_LENGTH = 16 << 20
+"""Up to which LPAD and RPAD fill."""
+
+
 def _padding(size: int, value: Value, padding: Value) -> Value:
     if size < 0 or not padding:
         return None
+    if size > MAX_LENGTH:
+        raise EvaluationError(f"{size} is more than the {MAX_LENGTH} that texts are padded to")
     missing = size - len(value)
     return (padding * (missing // len(padding) + 1))[: max(missing, 0)]
 
