@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from compat_tests.spark.test_spark import create
+from compat_tests.spark.kit import create
 from pykafkad.pipelines.hosts.spark import SparkHost, session
 from pykafkad.pipelines.hosts.spark_streaming import StreamingQueryOptions, start
 from pykafkad.pipelines.testing import prepared, run_case, run_cases
