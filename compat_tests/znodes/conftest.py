@@ -18,6 +18,16 @@ CHROOT = "/kafka"
 SMALL_HEAP = "-Xmx256M"
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"  # both are small, and live for a minute
 
+ZOOKEEPER = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
+SASL_PROVIDER = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+USER, PASSWORD = "kafka", "secret"
+JAAS = """
+Server {{
+    org.apache.zookeeper.server.auth.DigestLoginModule required
+    user_{user}="{password}";
+}};
+"""
+
 
 class Kafka:
     def __init__(self, zookeeper: str, bootstrap: str) -> None:
@@ -30,12 +40,12 @@ def write(path: Path, keys: dict[str, object]) -> Path:
     return path
 
 
-def spawn(log: Path, main: str, config: Path) -> subprocess.Popen[bytes]:
+def spawn(log: Path, main: str, config: Path, options: str) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
         "KAFKA_VERSION": VERSION,
         "KAFKA_HEAP_OPTS": SMALL_HEAP,
-        "KAFKA_JVM_OPTS": QUICK,
+        "KAFKA_JVM_OPTS": f"{QUICK} {options}",
     }
     with log.open("wb") as out:
         return subprocess.Popen(
@@ -81,18 +91,17 @@ def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kafka]:
         "listeners": f"PLAINTEXT://127.0.0.1:{broker}",
         "log.dirs": directory / "data",
     }
+    jaas = directory / "jaas.conf"
+    jaas.write_text(JAAS.format(user=USER, password=PASSWORD))
+    logins = f"-Djava.security.auth.login.config={jaas} -Dzookeeper.authProvider.sasl={SASL_PROVIDER}"
     processes = []
     try:
-        for port, main, config in (
-            (
-                zookeeper,
-                "org.apache.zookeeper.server.quorum.QuorumPeerMain",
-                write(directory / "zoo.cfg", zoo),
-            ),
-            (broker, "kafka.Kafka", write(directory / "server.properties", server)),
+        for port, main, config, options in (
+            (zookeeper, ZOOKEEPER, write(directory / "zoo.cfg", zoo), logins),
+            (broker, "kafka.Kafka", write(directory / "server.properties", server), ""),
         ):
             log = directory / f"{port}.log"
-            processes.append(spawn(log, main, config))
+            processes.append(spawn(log, main, config, options))
             wait_for(port, processes[-1], log)
         yield Kafka(f"127.0.0.1:{zookeeper}{CHROOT}", f"127.0.0.1:{broker}")
     finally:

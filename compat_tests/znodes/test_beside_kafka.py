@@ -14,7 +14,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
-from compat_tests.znodes.conftest import Kafka
+from compat_tests.znodes.conftest import PASSWORD, USER, Kafka
 from pykafkad.clock import Clock
 from pykafkad.cluster.client_quotas import record_of
 from pykafkad.cluster.image import Image
@@ -38,9 +38,9 @@ from pykafkad.messages import (
 from pykafkad.net.client import Cluster
 from pykafkad.quiet import always
 from pykafkad.slices import Slices
-from pykafkad.zookeeper.client import Exists, GetData, State
+from pykafkad.zookeeper.client import NO_AUTH, Create, Exists, GetData, SetData, State
 from pykafkad.zookeeper.kazoo_client import KazooZooKeeper
-from pykafkad.zookeeper.settings import Settings
+from pykafkad.zookeeper.settings import Login, Settings
 from pykafkad.zookeeper.znodes import read_assignment, topic
 
 PATIENCE_S = 60
@@ -49,9 +49,11 @@ PATIENCE_S = 60
 class Ours:
     """What a broker of ours has of ZooKeeper, on a loop that is this test's."""
 
-    def __init__(self, kafka: Kafka) -> None:
+    def __init__(self, kafka: Kafka, **settings: Any) -> None:
         self._calls: queue.Queue[tuple[Callable[..., Any], tuple[Any, ...]]] = queue.Queue()
-        self.zookeeper = KazooZooKeeper(Settings(kafka.zookeeper, session_timeout_ms=6000), self._post)
+        self.zookeeper = KazooZooKeeper(
+            Settings(kafka.zookeeper, session_timeout_ms=6000, **settings), self._post
+        )
         self.states: list[State] = []
         self.zookeeper.on_state(self.states.append)
         self.image = Image()
@@ -73,7 +75,7 @@ class Ours:
             always,
         )
         self.zookeeper.start()
-        self.until(lambda: State.NEW_SESSION in self.states)
+        self.until(lambda: self.states)
 
     def _post(self, call: Callable[..., Any], *arguments: Any) -> None:
         self._calls.put((call, arguments))
@@ -97,8 +99,11 @@ class Ours:
         return answers[0]
 
     def read(self, path: str) -> Any:
+        return self.asked(GetData(path))
+
+    def asked(self, op: Any) -> Any:
         answers: list[Any] = []
-        self.zookeeper.submit([GetData(path)], answers.append)
+        self.zookeeper.submit([op], answers.append)
         self.until(lambda: answers)
         return answers[0][0]
 
@@ -247,12 +252,23 @@ def test_a_broker_that_we_register_is_shown(ours: Ours, admin: KafkaAdminClient)
         }
 
     assert eventually(ours, lambda: shown().get(3) == (9, "b"))
-    answers: list[Any] = []
-    ours.zookeeper.submit([Exists("/brokers/ids/3")], answers.append)
-    ours.until(lambda: answers)
-    assert ours.registration.broker_epoch == answers[0][0].czxid > 0
+    assert ours.registration.broker_epoch == ours.asked(Exists("/brokers/ids/3")).czxid > 0
     ours.registration.close(lambda: None)
     deadline = time.monotonic() + PATIENCE_S
     while 3 in shown():
         assert time.monotonic() < deadline
         time.sleep(0.1)
+
+
+def test_logins_and_who_may_change_what_we_create(ours: Ours, kafka: Kafka) -> None:
+    path = f"/secured-{uuid.uuid4().hex[:8]}"
+    known = Ours(kafka, secure=True, login=Login("sasl", USER, PASSWORD))
+    refused = Ours(kafka, login=Login("sasl", USER, "wrong"))
+    try:
+        assert known.states == [State.NEW_SESSION] and refused.states[0] is State.FAILED
+        assert known.asked(Create(path, b"1")).error == 0
+        assert ours.asked(SetData(path, b"2")).error == NO_AUTH and ours.read(path).data == b"1"
+        assert known.asked(SetData(path, b"2")).error == 0
+    finally:
+        known.zookeeper.close()
+        refused.zookeeper.close()

@@ -18,7 +18,7 @@ from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionClosedError, KazooException, SessionExpiredError
+from kazoo.exceptions import AuthFailedError, ConnectionClosedError, KazooException, SessionExpiredError
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol import serialization
 from kazoo.protocol.states import EventType, KazooState, KeeperState
@@ -84,6 +84,7 @@ class KazooZooKeeper:
         self._line = Line()
         self._is_closed = False
         self._is_started = False
+        self._is_connected = False
         self._client: Any = None
 
     def submit(self, ops: Sequence[Operation], done: Done) -> None:
@@ -183,14 +184,31 @@ class KazooZooKeeper:
         if client is not self._client or self._is_closed:
             return
         if state == KazooState.CONNECTED and client_id is not None:
-            self._connected(client_id[0])
+            self._prove(client_id[0])
         elif state == KazooState.SUSPENDED:
             self._pipeline.cut()
-            self._tell_state(State.DISCONNECTED)
+            if self._is_connected:
+                self._is_connected = False
+                self._tell_state(State.DISCONNECTED)
         elif state == KazooState.LOST:
             self._lost(keeper_state)
 
+    def _prove(self, session_id: int) -> None:
+        """kazoo is connected before it has logged in; what it is asked then is sent behind the login."""
+        client = self._client
+
+        def answered(error: Exception | None) -> None:
+            is_taken = error is None or error_code(error) == zk.NO_AUTH
+            if is_taken and client is self._client and not self._is_closed:
+                self._connected(session_id)
+
+        if self._settings.login is None:
+            self._connected(session_id)
+        else:
+            client.exists_async("/").rawlink(lambda done: self._post(answered, done.exception))
+
     def _connected(self, session_id: int) -> None:
+        self._is_connected = True
         self._lines.connected()
         if session_id != self.session_id:
             log.info(f"connected to {self._settings.connect}, session 0x{session_id:x}")
@@ -207,12 +225,13 @@ class KazooZooKeeper:
 
     def _lost(self, keeper_state: str) -> None:
         had_session, self.session_id = self.session_id, 0
+        self._is_connected = False
         self._forget_watches()
         if had_session:
             self._pipeline.end(zk.SESSION_EXPIRED)
             self._tell_state(State.EXPIRED)
         if keeper_state == KeeperState.AUTH_FAILED:
-            log.error("ZooKeeper refuses the login")
+            self._logger.error("ZooKeeper refuses the login")
             self._tell_state(State.FAILED)
         if keeper_state != KeeperState.EXPIRED_SESSION:  # after which kazoo goes on by itself
             start_new_thread(self._restart, (self._client,))
@@ -443,7 +462,7 @@ def stat_result(stat: Any) -> Result:
 
 def error_code(error: Exception) -> int:
     """CONNECTION_LOST also where the session is over: the pipeline is told of that by the state."""
-    if isinstance(error, SessionExpiredError | ConnectionClosedError):
+    if isinstance(error, SessionExpiredError | ConnectionClosedError | AuthFailedError):
         return zk.CONNECTION_LOST
     if isinstance(error, KazooException) and isinstance(code := getattr(error, "code", None), int):
         return code

@@ -232,6 +232,16 @@ def test_a_server_that_does_not_answer_is_passed_over(begin: Callable[..., One])
         assert begin(others=silents, session_timeout_ms=4000).states == [State.NEW_SESSION]
 
 
+def test_a_login_that_is_refused(begin: Callable[..., One], server: ZooKeeperServer) -> None:
+    """It is tried again, and nothing that was submitted is answered before one is taken."""
+    one = begin(login=Login("sasl", "user", "secret"))
+    answers: list[Any] = []
+    one.zookeeper.submit([Create("/a")], answers.append)
+    one.loop.until(lambda: len(one.states) == 2)
+    assert one.states == [State.FAILED] * 2 and one.zookeeper.session_id == 0
+    assert answers == [] and "/a" not in server.memory.nodes
+
+
 def test_a_reason_is_said_once_until_it_works_again(
     begin: Callable[..., One], server: ZooKeeperServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,6 +37,8 @@ from tests.zookeeper_kit import MemoryZooKeeper
 CREATE, DELETE, EXISTS, GET_DATA, SET_DATA, PING, GET_CHILDREN, CHECK, MULTI, CREATE2, CLOSE, AUTH = (
     1, 2, 3, 4, 5, 11, 12, 13, 14, 15, -11, 100,
 )  # fmt: skip
+SASL = 102  # no such login is taken
+AUTH_FAILED = -115
 WATCH_XID, PING_XID = -1, -2
 CONNECTED = 3
 
@@ -125,11 +127,11 @@ class ZooKeeperServer:
             if kind == AUTH:
                 scheme, offset = read_string(request, 12)
                 self.logins.append((scheme, read_buffer(request, offset)[0]))
-            elif kind not in (PING, CLOSE):
+            elif kind not in (PING, CLOSE, SASL):
                 op, _ = self._read(request, 8, kind)
                 result = self.memory.carry_out(session.id, op)
                 body = multi_body(op, result) if isinstance(op, Multi) else body_of(op, kind, result)
-            error = zk.OK if kind == MULTI else result.error
+            error = AUTH_FAILED if kind == SASL else zk.OK if kind == MULTI else result.error
             header = struct.pack("!iqi", xid, self.memory.zxid, error)
             session.send(header + (b"" if error else body))
         return kind != CLOSE
