@@ -208,6 +208,20 @@ def test_what_others_write_meanwhile_is_not_lost(ours: One, server: MemoryZooKee
     assert stored(server, "topics/t") == {"a": "1", "b": "2", "c": "3"} == ours.image.configs[2, "t"]
 
 
+def test_passwords_of_brokers_are_not_written_as_they_are(server: MemoryZooKeeper, clock: Clock) -> None:
+    name = "listener.name.secure.ssl.key.password"
+    server.do(Create("/config/brokers/1", write_config({name: "encrypted", "a": "1"})))
+    ours = One(server, clock)
+    ours.load()
+    assert ours.image.configs == {(4, "1"): {"a": "1"}}
+    error = ours.commit(config_record(4, "1", name, "secret"))
+    assert error is not None and error.code == errors.INVALID_REQUEST
+    assert ours.commit(config_record(4, "1", "b", "2")) is None
+    assert stored(server, "brokers/1") == {name: "encrypted", "a": "1", "b": "2"}
+    assert ours.commit(config_record(4, "1", name, None)) is None
+    assert stored(server, "brokers/1") == {"a": "1", "b": "2"}
+
+
 def test_quotas_are_texts_of_their_types(ours: One, server: MemoryZooKeeper) -> None:
     both = {"user": "alice", "client-id": "c/1"}
     assert ours.commit(

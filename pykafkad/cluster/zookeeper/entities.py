@@ -6,7 +6,8 @@ Pure. A znode is named by its path below /config, and is a mapping of keys to te
     users/U                                    quotas of a user, and its SCRAM credentials
     clients/C, users/U/clients/C, ips/I        quotas
 `changes_of` says which keys of which znodes records set and remove; `records_of` which records make the image say what
-a znode says. Keys that mean nothing to the image are left where they are.
+a znode says. Keys that mean nothing to the image are left where they are, and so are brokers' passwords, which are
+encrypted by a secret that is not known here.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster.client_quotas import CLIENT_ID, IP, OF_ADDRESSES, OF_CLIENTS, USER, record_of
+from pykafkad.cluster.dynamic_config import DYNAMIC
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE
 from pykafkad.cluster.metadata_records import config_record
 from pykafkad.errors import KafkaError
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 
 CONFIG, SCRAM, REMOVED_SCRAM, QUOTA = 4, 11, 22, 14  # API keys of records
 TOPICS, BROKERS, CLIENTS, USERS, IPS = "topics", "brokers", "clients", "users", "ips"
+PASSWORDS = tuple(
+    name for name, key in DYNAMIC.items() if key.type == "PASSWORD"
+)  # of listeners: with their names
 RESOURCES = {TOPIC_RESOURCE: TOPICS, BROKER_RESOURCE: BROKERS}
 
 log = logger("zookeeper")
@@ -64,6 +69,7 @@ def changes_of(records: Iterable[Record]) -> Changes:
 def change_of(record: Any) -> tuple[str, str, str | None]:
     """Of one key: the znode, the key, and its value."""
     if record.api_key == CONFIG:
+        check_no_password(record)
         return config_path(record.resource_type, record.resource_name), record.name, record.value
     if record.api_key == QUOTA:
         names = {part.entity_type: part.entity_name for part in record.entity}
@@ -75,6 +81,17 @@ def change_of(record: Any) -> tuple[str, str, str | None]:
             ScramCredential(record.salt, record.stored_key, record.server_key, record.iterations)
         )
     return path, SCRAM_MECHANISMS[record.mechanism], credential
+
+
+def check_no_password(record: Any) -> None:
+    """Kafka writes a broker's passwords encrypted by password.encoder.secret, and refuses them without one."""
+    if (
+        record.resource_type == BROKER_RESOURCE
+        and record.value is not None
+        and record.name.endswith(PASSWORDS)
+    ):
+        why = f"{record.name}: Password encoder secret not configured"
+        raise KafkaError(errors.INVALID_REQUEST, why)
 
 
 def config_path(resource_type: int, name: str) -> str:
@@ -126,6 +143,8 @@ def config_records(image: Image, kind: str, name: str, configs: Mapping[str, str
     resource_type = TOPIC_RESOURCE if kind == TOPICS else BROKER_RESOURCE
     resource = ALL_BROKERS if name == DEFAULT and kind == BROKERS else name
     known = image.configs.get((resource_type, resource), {})
+    if kind == BROKERS:
+        configs = {key: value for key, value in configs.items() if not key.endswith(PASSWORDS)}
     return [config_record(resource_type, resource, key, value) for key, value in differing(known, configs)]
 
 
