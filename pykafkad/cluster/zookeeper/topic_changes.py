@@ -21,7 +21,7 @@ from pykafkad.cluster.zookeeper.topic_planning import ClusterPlanner, Grown, gro
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
 from pykafkad.slices import GO_ON
-from pykafkad.zookeeper.client import BAD_VERSION, NO_NODE, NODE_EXISTS, OK, Exists, GetData, SetData
+from pykafkad.zookeeper.client import BAD_VERSION, NO_NODE, NODE_EXISTS, OK, Create, Exists, GetData, SetData
 from pykafkad.zookeeper.znodes import (
     Assignment,
     Replicas,
@@ -115,8 +115,7 @@ class TopicChanges:
             tell(done, planned)
             return
         yield from self._configs.put_topics({each.name: each.configs for each in good})
-        for each in good:
-            yield from self._write(each)
+        yield from self._write(good)
 
         def over(in_time: bool) -> None:
             for each in good:
@@ -146,16 +145,22 @@ class TopicChanges:
             elif expect(is_there, NO_NODE).error == OK:
                 each.error = already(each.name)
 
-    def _write(self, planned: Planned) -> Work:
-        assignment = Assignment(
-            planned.topic_id, {index: Replicas(each) for index, each in enumerate(planned.replicas)}
-        )
-        result = yield from self._asking.create(topic(planned.name), write_assignment(assignment))
-        if result.error == NODE_EXISTS:
-            (found,) = yield from self._asking.ask(GetData(topic(planned.name)))
-            data = expect(found, NO_NODE).data
-            if data is None or read_assignment(data).topic_id != planned.topic_id:  # else by a lost first try
-                planned.error = already(planned.name)
+    def _write(self, good: Sequence[Planned]) -> Work:
+        made = []
+        for each in good:
+            replicas = {index: Replicas(nodes) for index, nodes in enumerate(each.replicas)}
+            made.append(Create(topic(each.name), write_assignment(Assignment(each.topic_id, replicas))))
+            yield GO_ON
+        for each, result in zip(good, (yield from self._asking.ask_all(made)), strict=True):
+            if expect(result, NODE_EXISTS, path=topic(each.name)).error == NODE_EXISTS:
+                yield from self._look_whose(each)
+
+    def _look_whose(self, planned: Planned) -> Work:
+        """It is ours if the answer to a first try was lost."""
+        (found,) = yield from self._asking.ask(GetData(topic(planned.name)))
+        data = expect(found, NO_NODE).data
+        if data is None or read_assignment(data).topic_id != planned.topic_id:
+            planned.error = already(planned.name)
 
     # -- growth
 
@@ -220,14 +225,16 @@ class TopicChanges:
 
     def _delete(self, topic_ids: Sequence[bytes], done: Deleted) -> Work:
         failures: dict[bytes, KafkaError] = {}
-        going = []
+        going: dict[bytes, Create] = {}
         for topic_id in topic_ids:
             known = self._image.topics_by_id.get(topic_id)
             if known is None:
                 failures[topic_id] = KafkaError(errors.UNKNOWN_TOPIC_ID)
-                continue
-            yield from self._asking.create(delete_topic(known.name))
-            going.append(topic_id)
+            else:
+                going[topic_id] = Create(delete_topic(known.name))
+            yield GO_ON
+        for result in (yield from self._asking.ask_all(list(going.values()))):
+            expect(result, NODE_EXISTS)  # somebody wants it already
 
         def over(in_time: bool) -> None:
             for topic_id in going:
