@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from pykafkad import errors
 from pykafkad.cluster.zookeeper.asking import Asking
 from pykafkad.cluster.zookeeper.registration import BrokerRegistration, cluster_id
 from pykafkad.config_listeners import Endpoint
 from pykafkad.slices import Slices
-from pykafkad.zookeeper.client import Create, Delete, Exists
+from pykafkad.zookeeper.client import Create, Delete, Exists, SetData
 from pykafkad.zookeeper.znodes import PERSISTENT, read_registration
 from tests.zookeeper_kit import MemoryZooKeeper
 
@@ -75,13 +74,43 @@ def test_a_new_session_registers_anew(server: MemoryZooKeeper) -> None:
     assert server.nodes[PATH].owner == one.zookeeper.session_id and one.answers == [None]
 
 
-def test_the_id_of_another_is_refused(server: MemoryZooKeeper) -> None:
-    One(server).register()
+def test_the_end_of_another_s_session_is_waited_for(server: MemoryZooKeeper) -> None:
+    """As of a process that was killed and started again at once."""
+    before = One(server)
+    before.register()
     late = One(server)
     late.register()
-    (error,) = late.answers
-    assert error.code == errors.DUPLICATE_BROKER_REGISTRATION and "another's" in error.text
-    assert late.registration.broker_epoch == -1 and late.told == []
+    assert late.answers == [] and late.told == [] and late.registration.broker_epoch == -1
+    server.do(SetData(PATH, b"{}"))
+    server.settle()
+    assert late.answers == []
+    server.end_session(before.zookeeper.session_id)
+    server.settle()
+    assert late.answers == [None] and server.nodes[PATH].owner == late.zookeeper.session_id
+    assert late.told == [server.nodes[PATH].czxid]
+
+
+def test_who_waits_for_another_goes_on_waiting_in_the_next_session(server: MemoryZooKeeper) -> None:
+    before, late = One(server), One(server)
+    before.register()
+    late.register()
+    late.zookeeper.expire()
+    server.settle()
+    late.zookeeper.disconnect()
+    server.end_session(before.zookeeper.session_id)
+    late.zookeeper.reconnect()
+    server.settle()
+    assert server.nodes[PATH].owner == late.zookeeper.session_id
+    assert late.answers == [None] and len(late.told) == 1
+
+
+def test_who_stops_waits_no_more(server: MemoryZooKeeper) -> None:
+    before, late = One(server), One(server)
+    before.register()
+    late.register()
+    late.registration.close(lambda: None)
+    server.settle()
+    assert len(late.answers) == 1 and server.nodes[PATH].owner == before.zookeeper.session_id
 
 
 def test_a_try_whose_answer_was_lost_is_recognized(server: MemoryZooKeeper) -> None:

@@ -3,23 +3,25 @@
 The znode is ephemeral: whoever sees it go thinks the broker dead. Its czxid is the broker epoch. It is made with null
 data and then written, in one transaction, as Kafka does. Where the session expires it is made anew in the next one,
 with a new epoch, and `on_registered` is told. A node that is there already may be ours: of this session, by a try whose
-answer was lost, or of one before, which ZooKeeper has not ended yet; then it is replaced. Else the id is another's.
+answer was lost, or of one before, which ZooKeeper has not ended yet; then it is replaced. Else the id is another's, or
+was that of a process of ours that was killed, whose session is not over: its end is waited for, for as long as the
+caller has patience. (Kafka's brokers end at once, and have to be started again.)
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pykafkad import errors
 from pykafkad.cluster.turns import Turns, tell
 from pykafkad.cluster.zookeeper.asking import Asking, expect, settled
-from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
+from pykafkad.slices import Wait
 from pykafkad.zookeeper.client import (
     BAD_VERSION,
     NO_NODE,
     NODE_EXISTS,
     OK,
+    SESSION_EXPIRED,
     Create,
     Delete,
     Exists,
@@ -46,8 +48,6 @@ if TYPE_CHECKING:
     from pykafkad.slices import Run, Work
     from pykafkad.zookeeper.client import ZooKeeper
 
-MAX_TRIES = 10  # of a node that comes and goes while it is looked at
-
 log = logger("zookeeper")
 
 
@@ -68,10 +68,12 @@ class BrokerRegistration:
         self._wanted: Registration | None = None
         self._sessions: set[int] = set()  # ours, in which the node was made
         self._line = Turns(run)
+        self._waiting: Wait | None = None  # for another's node to go
         zookeeper.on_state(self._on_state)
+        zookeeper.on_watch(self._on_watch)
 
     def register(self, endpoints: Sequence[config_listeners.Endpoint], rack: str | None, done: Told) -> None:
-        """KafkaError where the id is another's."""
+        """As soon as nobody else is registered by this id."""
         self._wanted = Registration(
             [Endpoint(each.name, each.host, each.port, each.protocol) for each in endpoints],
             rack,
@@ -82,12 +84,23 @@ class BrokerRegistration:
     def close(self, done: Callable[[], None]) -> None:
         """End the session: the znode goes with it."""
         self._wanted = None
+        self._look_again()
         self._zookeeper.close()
         done()
 
     def _on_state(self, state: State) -> None:
+        self._look_again()
         if state is State.NEW_SESSION and self._wanted is not None and self.broker_epoch >= 0:
             self._line.run(self._register(), self._registered_anew)
+
+    def _on_watch(self, path: str) -> None:
+        if path == self._path:
+            self._look_again()
+
+    def _look_again(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting.come()
 
     def _registered_anew(self, result: Any) -> None:
         error = settled(result)
@@ -95,40 +108,45 @@ class BrokerRegistration:
             log.error(f"broker {self._broker_id} is not registered any more: {error}")
 
     def _register(self) -> Work:
-        if self._wanted is None:
-            return
-        data = write_registration(self._wanted._replace(timestamp_ms=self._now_ms()))
-        made = Multi([Create(self._path, None, ephemeral=True), SetData(self._path, data, 0)])
-        for _ in range(MAX_TRIES):
+        while self._wanted is not None:
+            data = write_registration(self._wanted._replace(timestamp_ms=self._now_ms()))
+            made = Multi([Create(self._path, None, ephemeral=True), SetData(self._path, data, 0)])
             (result,) = yield from self._asking.ask(made)
-            if expect(result, NODE_EXISTS, path=self._path).error == OK:
+            if expect(result, NODE_EXISTS, SESSION_EXPIRED, path=self._path).error == OK:
                 self._registered(result.results[1].czxid)
                 return
+            if result.error == SESSION_EXPIRED:
+                continue  # in the next one
             czxid = yield from self._look_at_other()
             if czxid is not None:
                 self._registered(czxid)
                 return
-        raise KafkaError(errors.DUPLICATE_BROKER_REGISTRATION, f"{self._path} comes and goes")
 
     def _registered(self, epoch: int) -> None:
         self._sessions.add(self._zookeeper.session_id)
+        if epoch == self.broker_epoch:
+            return
         self.broker_epoch = epoch
         log.info(f"broker {self._broker_id} is registered, epoch {epoch}")
         self.on_registered()
 
     def _look_at_other(self) -> Work:
         """The czxid of the node, where it is of this session; None: it is gone now."""
-        (found,) = yield from self._asking.ask(Exists(self._path))
-        if expect(found, NO_NODE, path=self._path).error == NO_NODE:
+        wait = self._waiting = Wait()
+        (found,) = yield from self._asking.ask(Exists(self._path, watch=True))
+        if expect(found, NO_NODE, SESSION_EXPIRED, path=self._path).error:
             return None
         if found.owner == self._zookeeper.session_id:
             return found.czxid
-        if found.owner not in self._sessions:
-            why = f"{self._path} is there already, of ZooKeeper's session 0x{found.owner:x}"
-            text = f"broker id {self._broker_id} is another's, or was ours a moment ago: {why}"
-            raise KafkaError(errors.DUPLICATE_BROKER_REGISTRATION, text)
-        (deleted,) = yield from self._asking.ask(Delete(self._path, found.version))
-        expect(deleted, NO_NODE, BAD_VERSION, path=self._path)
+        if found.owner in self._sessions:
+            (deleted,) = yield from self._asking.ask(Delete(self._path, found.version))
+            expect(deleted, NO_NODE, BAD_VERSION, SESSION_EXPIRED, path=self._path)
+            return None
+        whose = f"session 0x{found.owner:x}"
+        log.warn(
+            f"broker id {self._broker_id} is another's, or was ours until a moment ago: waiting for the end of {whose}"
+        )
+        yield from wait.result()
         return None
 
 
