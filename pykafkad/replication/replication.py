@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pykafkad.net.peers import Connections
     from pykafkad.quiet import Quiet
     from pykafkad.replication.fetching import Loop
+    from pykafkad.replication.isr_znodes import IsrZnodes
 
     class Serving(Protocol):
         """What it is given of the broker."""
@@ -42,6 +43,8 @@ if TYPE_CHECKING:
     class Surroundings(Protocol):
         """What it is given of the cluster (parts.Cluster)."""
 
+        zookeeper: Any
+
         @property
         def broker_epoch(self) -> int: ...
         @property
@@ -53,6 +56,7 @@ BY_RACK = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
 
 Place = tuple[int, int]  # leader, number of the connection
 NOWHERE = (-1, -1)
+LOOK_MS = 2_500  # at whether the controller is to be told of ISRs that were written here
 
 
 class Replication:
@@ -76,18 +80,31 @@ class Replication:
             truncates_on_fetch=versions.truncates_on_fetch,
             broker_epoch=lambda: cluster.broker_epoch,
         )
-        self._isr = IsrChanges(
-            broker.node_id,
-            loop,
-            connections,
-            broker.quiet,
-            lambda: cluster.controller_id,
-            lambda: cluster.broker_epoch,
-        )
+        self._isr: IsrChanges | IsrZnodes
+        self._telling: list[tuple[int, Callable[[], None]]] = []
+        if versions.alter_partition:
+            self._isr = IsrChanges(
+                broker.node_id,
+                loop,
+                connections,
+                broker.quiet,
+                lambda: cluster.controller_id,
+                lambda: cluster.broker_epoch,
+            )
+        else:
+            self._isr = znodes = self._own_writer(broker, loop, cluster)
+            self._telling.append((LOOK_MS, znodes.tell))
         self._connections: dict[Place, LeaderConnection] = {}
         self._places: dict[Replica, Place] = {}
         self._fetchers: int = config["num.replica.fetchers"]
         self.alter_isr = broker.replicas.alter_isr = self._isr.alter
+
+    @staticmethod
+    def _own_writer(broker: Serving, loop: Loop, cluster: Surroundings) -> IsrZnodes:
+        """Below 2.7-IV2 there is no AlterPartition."""
+        from pykafkad.replication.isr_znodes import IsrZnodes
+
+        return IsrZnodes(broker.node_id, loop, lambda: cluster.zookeeper, broker.clock.monotonic_ms)
 
     # -- following
 
@@ -133,7 +150,7 @@ class Replication:
 
     @property
     def jobs(self) -> list[tuple[int, Callable[[], None]]]:
-        return [(max(1, self._config["replica.lag.time.max.ms"] // 2), self._check_isrs)]
+        return [(max(1, self._config["replica.lag.time.max.ms"] // 2), self._check_isrs), *self._telling]
 
     def _check_isrs(self) -> None:
         for replica in list(self._replicas.table.values()):

@@ -29,6 +29,8 @@ from pykafkad import errors
 from pykafkad.hot import records, wire
 from pykafkad.net.peers import Purpose
 from pykafkad.storage.manager import LogManager
+from pykafkad.zookeeper.client import BAD_VERSION, GetData, Result, SetData
+from pykafkad.zookeeper.znodes import PartitionState, read_state, write_state
 from tests.replication_kit import CONTROLLER, TOPIC, ReplicatingDesk, State
 from tests.simulation.test_replicas import batches_of
 from tests.storage_kit import topic_config
@@ -158,6 +160,23 @@ class Network:
                 self.messages.pop(place)()
 
 
+class StateZnode:
+    """ZooKeeper, as the leaders of an older protocol see it: one znode, and notifications that are not kept."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+    def submit(self, ops: Any, done: Callable[[Any], object]) -> None:
+        (op,) = ops
+        town, node, life = self.node.town, self.node, self.node.life
+
+        def carried_out() -> None:
+            result = town.carry_out(op)
+            town.network.messages.append(lambda: node.life == life and node.act(lambda: done([result])))
+
+        town.network.messages.append(carried_out)
+
+
 class Node:
     """A broker, which may be down, or paused."""
 
@@ -183,6 +202,7 @@ class Node:
         )
         self.desk.connection.listener = SimpleNamespace(owner=SimpleNamespace(name="PLAINTEXT"))  # type: ignore[attr-defined]
         cast(Any, self.desk.parts.control.roles)._config_of = lambda name: CONFIG
+        cast(Any, self.desk.parts).zookeeper = StateZnode(self)
         self.desk.replicate(self.desk, self, self.town.protocol)
         self.look_ms = self.desk.clock.monotonic_ms()
 
@@ -215,10 +235,10 @@ class Node:
         while any(not each.cancelled and each.due_ms <= desk.clock.monotonic_ms() for each in desk.timers):
             desk.advance(0)
             desk.end_pass()
-        ((interval_ms, job),) = desk.replication.jobs
-        if desk.clock.monotonic_ms() - self.look_ms >= interval_ms:
+        if desk.clock.monotonic_ms() - self.look_ms >= LAG_MS // 2:
             self.look_ms = desk.clock.monotonic_ms()
-            job()
+            for _, job in desk.replication.jobs:
+                job()
             desk.end_pass()
         self.town.network.collect()
 
@@ -283,11 +303,30 @@ class Town:
     def alter(self, request: Any) -> Any:
         answer = self.state.alter(request, sorted(self.live))
         if not answer.topics[0].partitions[0].error_code:
-            for node_id in self.state.isr:
-                self.check_member(self.nodes[node_id])
-            for node_id in self.live:
-                self.tell(node_id)
+            self.altered()
         return answer
+
+    def carry_out(self, op: Any) -> Result:
+        """What a leader of an older protocol reads and writes."""
+        state = self.state
+        if isinstance(op, GetData):
+            data = write_state(PartitionState(state.leader, state.epoch, state.isr, 1))
+            return Result(data=data, version=state.partition_epoch)
+        if isinstance(op, SetData):
+            if op.version != state.partition_epoch:
+                return Result(error=BAD_VERSION)
+            written = read_state(op.data)
+            assert (written.leader, written.leader_epoch) == (state.leader, state.epoch)
+            state.isr = list(written.isr)
+            state.partition_epoch += 1
+            self.altered()
+        return Result(version=state.partition_epoch)
+
+    def altered(self) -> None:
+        for node_id in self.state.isr:
+            self.check_member(self.nodes[node_id])
+        for node_id in self.live:
+            self.tell(node_id)
 
     def check_member(self, node: Node) -> None:
         if node.is_up and node.replica is not None:
