@@ -239,20 +239,27 @@ class ControllerStore:
         return states
 
     def create_states(self, states: Mapping[Partition, Leadership]) -> Steps[Written]:
-        topics = dict.fromkeys(name for name, _ in states)
-        yield from self._write([Create(znodes.partitions(each)) for each in topics])
+        yield from self._write(
+            [Create(znodes.partitions(each)) for each in dict.fromkeys(name for name, _ in states)]
+        )
         yield from self._write([Create(znodes.partition(*each)) for each in states])
-        writes = [Create(znodes.state(*each), self._state(leadership)) for each, leadership in states.items()]
-        results = yield from self._write(writes)
-        return self._written(states, results, zk.NODE_EXISTS)
+        written = Written({}, [], {})
+        for some in chunks(list(states.items())):
+            writes = [Create(znodes.state(*each), self._state(leadership)) for each, leadership in some]
+            results = yield from self._write(writes)
+            self._note(written, some, results, zk.NODE_EXISTS)
+        return written
 
     def write_states(self, states: Mapping[Partition, Leadership]) -> Steps[Written]:
-        writes = [
-            SetData(znodes.state(*each), self._state(leadership), leadership.partition_epoch)
-            for each, leadership in states.items()
-        ]
-        results = yield from self._write(writes)
-        return self._written(states, results, zk.BAD_VERSION)
+        written = Written({}, [], {})
+        for some in chunks(list(states.items())):
+            writes = [
+                SetData(znodes.state(*each), self._state(leadership), leadership.partition_epoch)
+                for each, leadership in some
+            ]
+            results = yield from self._write(writes)
+            self._note(written, some, results, zk.BAD_VERSION)
+        return written
 
     def _state(self, leadership: Leadership) -> bytes:
         return znodes.write_state(
@@ -268,21 +275,24 @@ class ControllerStore:
     def _recovery(self, leadership: Leadership) -> int:
         return leadership.recovery if self._forms.recovers else RECOVERED
 
-    def _written(
-        self, states: Mapping[Partition, Leadership], results: Sequence[Result], conflict: int
-    ) -> Written:
-        written = Written({}, [], {})
-        for (partition, leadership), result in zip(states.items(), results, strict=True):
+    def _note(
+        self,
+        written: Written,
+        states: Sequence[tuple[Partition, Leadership]],
+        results: Sequence[Result],
+        conflict: int,
+    ) -> None:
+        for (partition, leadership), result in zip(states, results, strict=True):
             if result.error == zk.OK:
-                version = result.version
                 written.done[partition] = leadership._replace(
-                    partition_epoch=version, controller_epoch=self._epoch, recovery=self._recovery(leadership)
+                    partition_epoch=result.version,
+                    controller_epoch=self._epoch,
+                    recovery=self._recovery(leadership),
                 )
             elif result.error == conflict:
                 written.conflicts.append(partition)
             else:
                 written.failed[partition] = str(ZooKeeperError(result))
-        return written
 
     # -- deletions
 

@@ -5,7 +5,7 @@ None among the intents is a place where the host may let others have the loop.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
@@ -14,6 +14,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Steps = Generator[Any, Any, T]
+AT_ONCE = 64  # partitions or replicas; then others may have the loop
+
+
+def paced(items: Iterable[T]) -> Iterator[tuple[bool, T]]:
+    """Each item, with whether None should be yielded before it."""
+    for place, item in enumerate(items, 1):
+        yield place % AT_ONCE == 0, item
 
 
 class Ask(NamedTuple):

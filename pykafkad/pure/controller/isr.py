@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.pure.controller.facts import RECOVERED, RECOVERING, Leadership
+from pykafkad.pure.controller.intents import paced
 
 if TYPE_CHECKING:
     from pykafkad.pure.controller.events import AllocateProducerIds, AlterPartition
@@ -32,7 +33,9 @@ class Isr:
         outcomes: dict[tuple[bytes | str, int], Outcome] = {}
         wanted: dict[Partition, Leadership] = {}
         named: dict[Partition, tuple[bytes | str, int]] = {}
-        for key, change in event.changes.items():
+        for is_turn, (key, change) in paced(event.changes.items()):
+            if is_turn:
+                yield
             name = self._context.names.get(key[0]) if isinstance(key[0], bytes) else key[0]
             if name is None:
                 outcomes[key] = errors.UNKNOWN_TOPIC_ID
@@ -44,7 +47,6 @@ class Isr:
                 wanted[partition] = change
             else:
                 outcomes[key] = outcome
-        yield
         written = yield from self._write(wanted)
         outcomes.update((named[partition], outcome) for partition, outcome in written.items())
         yield from self._term.tell_all(named)

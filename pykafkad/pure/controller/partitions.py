@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.pure.controller import elections
 from pykafkad.pure.controller.facts import Leadership
-from pykafkad.pure.controller.intents import Note
+from pykafkad.pure.controller.intents import Note, paced
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -43,14 +43,15 @@ class Partitions:
     def start(self) -> Steps[None]:
         """The states that follow from what was read, and leaders for those that have none."""
         context = self._context
-        for partition in list(context.partitions()):
+        for is_turn, partition in paced(list(context.partitions())):
+            if is_turn:
+                yield
             leadership = context.leadership(partition)
             if leadership is None:
                 state = NEW
             else:
                 state = ONLINE if context.is_online(leadership.leader, partition) else OFFLINE
             context.set_partition_state(partition, state)
-        yield
         yield from self.lead_leaderless()
 
     def lead_leaderless(self, topic: str | None = None) -> Steps[bool]:
@@ -105,19 +106,22 @@ class Partitions:
         context = self._context
         failures: dict[Partition, str] = {}
         states: dict[Partition, Leadership] = {}
-        for partition in partitions:
+        for is_turn, partition in paced(partitions):
+            if is_turn:
+                yield
             replicas = context.assignment(partition).replicas
             alive = tuple(each for each in replicas if context.is_online(each, partition))
             if alive:
                 states[partition] = Leadership(alive[0], 0, alive, controller_epoch=self._term.epoch)
             else:
                 failures[partition] = f"none of its replicas {list(replicas)} is alive"
-        yield
         written = yield from self._term.store.create_states(states)
         failures.update(written.failed)
         # What is there already was written by an attempt whose answer was lost, or by a controller that died.
         found = (yield from self._term.store.states(written.conflicts)) if written.conflicts else {}
-        for partition, leadership in {**written.done, **found}.items():
+        for is_turn, (partition, leadership) in paced({**written.done, **found}.items()):
+            if is_turn:
+                yield
             context.lead(partition, leadership)
             context.set_partition_state(partition, ONLINE)
             assignment = context.assignment(partition)
@@ -142,16 +146,19 @@ class Partitions:
         rules = yield from self._rules(states, rule)
         recipients: dict[Partition, tuple[int, ...]] = {}
         chosen: dict[Partition, Leadership] = {}
-        for partition, old in states.items():
+        for is_turn, (partition, old) in paced(states.items()):
+            if is_turn:
+                yield
             elected = rules[partition](context, partition, old)
             if elected.leadership is None:
                 failures[partition] = f"none of {list(old.isr)}, which are in sync, is alive"
             else:
                 recipients[partition], chosen[partition] = elected.recipients, elected.leadership
-        yield
         written = yield from self._term.store.write_states(chosen)
         failures.update(written.failed)
-        for partition, leadership in written.done.items():
+        for is_turn, (partition, leadership) in paced(written.done.items()):
+            if is_turn:
+                yield
             context.lead(partition, leadership)
             context.set_partition_state(partition, ONLINE)
             batch.order(recipients[partition], partition, leadership, context.assignment(partition))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from pykafkad import errors
 from pykafkad.pure.controller import elections
 from pykafkad.pure.controller.facts import NO_LEADER, NOT_ASSIGNED, Assignment
-from pykafkad.pure.controller.intents import Note
+from pykafkad.pure.controller.intents import Note, paced
 from pykafkad.pure.controller.replicas import DELETED, INELIGIBLE, ONLINE
 
 if TYPE_CHECKING:
@@ -148,13 +148,15 @@ class Reassignments:
         """At the start of a term: who is in an ISR and no replica any more, as the controller before this one had
         written that, and no more. Before the dead leave the ISR, or a stranger might be the last in it."""
         context = self._context
-        for partition in context.led_partitions():
+        for is_turn, partition in paced(context.led_partitions()):
+            if is_turn:
+                yield
             leadership, replicas = context.leadership(partition), context.assignment(partition).replicas
             strangers = (
                 [] if leadership is None else [each for each in leadership.isr if each not in replicas]
             )
-            for each in strangers:
-                context.set_replica_state((partition, each), ONLINE)
+            for stranger in strangers:
+                context.set_replica_state((partition, stranger), ONLINE)
             yield from self._stop(partition, strangers)
 
     def resume_on(self, broker_ids: set[int]) -> Steps[None]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafkad.pure.controller.intents import Note
+from pykafkad.pure.controller.intents import Note, paced
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -49,12 +49,13 @@ class Replicas:
         context = self._context
         online: list[PartitionReplica] = []
         offline: list[PartitionReplica] = []
-        for partition in list(context.partitions()):
+        for is_turn, partition in paced(list(context.partitions())):
+            if is_turn:
+                yield
             for replica in context.assignment(partition).replicas:
                 is_online = context.is_online(replica, partition)
                 context.set_replica_state((partition, replica), ONLINE if is_online else INELIGIBLE)
                 (online if is_online else offline).append((partition, replica))
-        yield
         yield from self.bring_online(online)
         yield from self.take_offline(offline)
 
@@ -62,7 +63,9 @@ class Replicas:
 
     def create(self, replicas: Iterable[PartitionReplica]) -> Steps[None]:
         batch = self._term.batch()
-        for replica in self._allowed(replicas, NEW):
+        for is_turn, replica in paced(self._allowed(replicas, NEW)):
+            if is_turn:
+                yield
             partition, broker_id = replica
             leadership = self._context.leadership(partition)
             if leadership is not None:
@@ -75,13 +78,14 @@ class Replicas:
 
     def bring_online(self, replicas: Iterable[PartitionReplica]) -> Steps[None]:
         batch = self._term.batch()
-        for replica in self._allowed(replicas, ONLINE):
+        for is_turn, replica in paced(self._allowed(replicas, ONLINE)):
+            if is_turn:
+                yield
             partition, broker_id = replica
             leadership = self._context.leadership(partition)
             if leadership is not None and self._context.replica_state(replica) != NEW:
                 batch.order((broker_id,), partition, leadership, self._context.assignment(partition))
             self._context.set_replica_state(replica, ONLINE)
-        yield
         yield from batch.send()
 
     def take_offline(self, replicas: Iterable[PartitionReplica]) -> Steps[None]:
@@ -124,7 +128,9 @@ class Replicas:
             batch.stop(broker_id, partition, delete=False)
         led = [each for each in partitions if context.leadership(each) is not None]
         changed = yield from self._remove_from_isr(broker_id, led)
-        for partition, leadership in changed.items():
+        for is_turn, (partition, leadership) in paced(changed.items()):
+            if is_turn:
+                yield
             if partition[0] not in context.deleting:
                 assignment = context.assignment(partition)
                 others = [each for each in assignment.replicas if each != broker_id]
@@ -145,7 +151,9 @@ class Replicas:
         while partitions:
             states = yield from self._term.store.states(partitions)
             wanted: dict[Partition, Leadership] = {}
-            for partition in partitions:
+            for is_turn, partition in paced(partitions):
+                if is_turn:
+                    yield
                 state = states.get(partition)
                 if state is None:
                     # A deletion that a controller before this one did not end.
@@ -156,7 +164,6 @@ class Replicas:
                     wanted[partition] = state.without(broker_id)
                 else:
                     result[partition] = state
-            yield
             written = yield from self._term.store.write_states(wanted)
             result.update(written.done)
             for partition, why in written.failed.items():

@@ -12,6 +12,7 @@ from pykafkad.pure.controller.batches import Batch
 from pykafkad.pure.controller.brokers import Brokers
 from pykafkad.pure.controller.context import Context
 from pykafkad.pure.controller.deletions import Deletions
+from pykafkad.pure.controller.intents import paced
 from pykafkad.pure.controller.isr import Isr
 from pykafkad.pure.controller.partitions import Partitions
 from pykafkad.pure.controller.reassignments import Reassignments
@@ -53,5 +54,9 @@ class Term:
 
     def tell(self, broker_ids: Iterable[int], partitions: Iterable[Partition] = ()) -> Steps[None]:
         batch = self.batch()
-        batch.tell(broker_ids, partitions)
+        batch.tell(broker_ids)
+        for is_turn, partition in paced(partitions):
+            if is_turn:
+                yield
+            batch.tell((), (partition,))
         yield from batch.send()
