@@ -170,3 +170,28 @@ def test_only_the_controller_elects(desk: ClusterDesk) -> None:
     answer = desk.ask(elect(1, [0]), 2)
     assert (answer.error_code, results(answer)) == (errors.NONE, {0: ELSEWHERE})
     assert controlling(desk).asked[0].is_unclean
+
+
+def waited_for(desk: ClusterDesk, what: Callable[[], object] = lambda: None) -> Any:
+    """The answer to an election whose leader the metadata do not show at first; `what` happens meanwhile."""
+    desk.live(0, 1, topic_states=[topic_known(known(0, leader=0))])
+    controlling(desk).answer = {("orders", 0): 1}
+    given = desk.send(elect(indexes=[0]), 2)
+    desk.end_pass()
+    assert desk.answer_of(given, "ElectLeadersRequest", 2) is None
+    what()
+    for _ in range(300):
+        desk.advance(5)
+        desk.end_pass()
+    return desk.answer_of(given, "ElectLeadersRequest", 2)
+
+
+def test_an_election_waits_for_the_metadata(desk: ClusterDesk) -> None:
+    def shown() -> None:
+        desk.live(0, 1, topic_states=[topic_known(known(0, leader=1, epoch=1))])
+
+    assert results(waited_for(desk, shown)) == {0: errors.NONE}
+
+
+def test_an_election_that_the_metadata_do_not_show_in_time(desk: ClusterDesk) -> None:
+    assert results(waited_for(desk)) == {0: errors.REQUEST_TIMED_OUT}

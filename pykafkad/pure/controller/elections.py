@@ -22,9 +22,6 @@ class Elected(NamedTuple):
     recipients: tuple[int, ...]
 
 
-Rule = "Callable[[Context, Partition, Leadership], Elected]"
-
-
 def offline(context: Context, partition: Partition, old: Leadership, *, unclean: bool) -> Elected:
     """The first replica that is alive and in sync; if there is none and it is allowed, the first that is alive, which
     then recovers: nobody else is in sync with it, whatever was acknowledged before."""
