@@ -125,6 +125,23 @@ def test_something_that_is_not_understood_ends_the_term_and_not_the_cluster() ->
     assert world.zookeeper.data(znodes.CONTROLLER_EPOCH) == b"2"
 
 
+def test_what_cannot_be_done_ends_the_term() -> None:
+    world = cluster([1, 2])
+    channels = life(world, 0).controlling.channels
+
+    def fail(send: Any) -> None:
+        raise KeyError("nothing is sent")
+
+    vars(channels)["send"] = fail
+    world.nodes[2].stop()
+    world.run(3_000)
+    assert world.failures == [
+        "the controller gives up its office: BrokersChanged failed: KeyError('nothing is sent')"
+    ]
+    assert world.controller is not None and world.controller.id == 1
+    assert world.state("t").isr == [1]
+
+
 # -- brokers
 
 
@@ -143,6 +160,20 @@ def test_one_bad_registration_hides_no_other(data: bytes) -> None:
     world.run(100)
     assert world.controller is not None and world.controller.controlling.machine.term is not None
     assert sorted(world.controller.controlling.machine.term.context.brokers) == [0, 1, 2, 3]
+
+
+def test_a_broker_that_does_not_answer_holds_up_nobody_else() -> None:
+    world = cluster()
+    world.nodes[2].crash()  # its session lives on for a while
+    world.create_topic("t", [[2, 1], [1, 0]])
+    world.run(500)
+    to_each = [[line for line in world.log if line.startswith(f"0 -> {each} ")] for each in range(3)]
+    assert [len(lines) for lines in to_each[:2]] == [2, 2]
+    assert len(to_each[2]) > 3 and len(set(to_each[2])) == 1  # the first one, again and again
+    assert life(world, 0).controlling.channels.waiting == 2
+    world.run(10_000)
+    assert life(world, 0).controlling.channels.waiting == 0
+    assert world.state("t").leader == 1
 
 
 def test_other_endpoints_are_told() -> None:

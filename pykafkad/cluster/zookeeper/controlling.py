@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Any
 
+from pykafkad.cluster.turns import tell
 from pykafkad.cluster.zookeeper.controller_channels import Channels
 from pykafkad.cluster.zookeeper.controller_store import ControllerElections
 from pykafkad.errors import NOT_CONTROLLER
@@ -90,7 +91,7 @@ class Controlling:
         for event, _ in waiting:
             ticket = getattr(event, "ticket", None)
             if ticket is not None:
-                ticket.answer(NOT_CONTROLLER)
+                tell(ticket.answer, NOT_CONTROLLER)
         self.tell(events.SessionLost())
 
     def ask(self, make: Callable[..., Event], done: Callable[[Any], object], *facts: Any) -> None:
@@ -133,12 +134,13 @@ class Controlling:
     def _handle(self, event: Event) -> Work:
         steps = self.machine.handle(event)
         answer: Any = None
+        failure: Exception | None = None
         while True:
             try:
-                intent = steps.send(answer)
+                intent = steps.send(answer) if failure is None else steps.throw(failure)
             except StopIteration:
                 return
-            answer = None
+            answer = failure = None
             if intent is None:
                 yield GO_ON
             elif isinstance(intent, intents.Ask):
@@ -146,7 +148,10 @@ class Controlling:
                 self._zookeeper.submit(intent.operations, wait.come)
                 answer = yield from wait.result()
             else:
-                self._do(intent)
+                try:
+                    self._do(intent)
+                except Exception as error:
+                    failure = error  # the machine must know: it gives up its office
 
     # -- intents
 
@@ -154,7 +159,7 @@ class Controlling:
         if isinstance(intent, intents.Send):
             self.channels.send(intent)
         elif isinstance(intent, intents.Reply):
-            intent.ticket.answer(intent.answer)
+            tell(intent.ticket.answer, intent.answer)
         elif isinstance(intent, intents.Connect):
             self.channels.open(intent.broker)
         elif isinstance(intent, intents.Disconnect):
