@@ -34,8 +34,8 @@ from pykafkad.zookeeper.client import (
 )
 from tests.zookeeper_kit import MemoryZooKeeper
 
-CREATE, DELETE, EXISTS, GET_DATA, SET_DATA, PING, GET_CHILDREN, CHECK, MULTI, CREATE2, CLOSE, AUTH = (
-    1, 2, 3, 4, 5, 11, 12, 13, 14, 15, -11, 100,
+CREATE, DELETE, EXISTS, GET_DATA, SET_DATA, OLD_GET_CHILDREN, PING, GET_CHILDREN, CHECK, MULTI, CREATE2, CLOSE, AUTH = (
+    1, 2, 3, 4, 5, 8, 11, 12, 13, 14, 15, -11, 100,
 )  # fmt: skip
 SASL = 102  # no such login is taken
 AUTH_FAILED = -115
@@ -152,7 +152,12 @@ class ZooKeeperServer:
         if kind in (DELETE, CHECK):
             made = Delete if kind == DELETE else Check
             return made(path, *struct.unpack_from("!i", data, offset)), offset + 4
-        reads: dict[int, Any] = {EXISTS: Exists, GET_DATA: GetData, GET_CHILDREN: GetChildren}
+        reads: dict[int, Any] = {
+            EXISTS: Exists,
+            GET_DATA: GetData,
+            OLD_GET_CHILDREN: GetChildren,
+            GET_CHILDREN: GetChildren,
+        }
         return reads[kind](path, data[offset] == 1), offset + 1
 
     def _read_multi(self, data: bytes, offset: int) -> tuple[Multi, int]:
@@ -198,7 +203,8 @@ def body_of(op: Operation, kind: int, result: Result) -> bytes:
         return bytes(write_buffer(result.data)) + stat(result)
     if isinstance(op, GetChildren):
         names = b"".join(map(write_string, result.children))
-        return struct.pack("!i", len(result.children)) + names + stat(result)
+        more = b"" if kind == OLD_GET_CHILDREN else stat(result)
+        return struct.pack("!i", len(result.children)) + names + more
     return b"" if isinstance(op, Delete | Check) else stat(result)
 
 
