@@ -7,7 +7,6 @@ is left out (null in JSON). Of the brokers that answer, the controller's word co
 from __future__ import annotations
 
 import logging
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import KafkaError
@@ -146,17 +145,19 @@ def _epochs(home: Home) -> dict[str, int]:
     """Of the controller, and of the brokers that are registered, by ZooKeeper; nothing, if it does not answer."""
     if home.zookeeper is not None and not home.zookeeper.process.is_running:
         return {}
-    kazoo, exceptions = import_module("kazoo.client"), import_module("kazoo.exceptions")
+    from kazoo.client import KazooClient
+    from kazoo.exceptions import KazooException
+
     quiet = logging.Logger("kazoo")  # that it does not answer is said by what is missing
     quiet.addHandler(logging.NullHandler())
-    client = kazoo.KazooClient(home.zookeeper_connect, timeout=ANSWER_MS / 1000, read_only=True, logger=quiet)
+    client = KazooClient(home.zookeeper_connect, timeout=ANSWER_MS / 1000, read_only=True, logger=quiet)
     found: dict[str, int] = {}
     try:
         client.start(ANSWER_MS / 1000)
         for id in client.get_children("/brokers/ids"):
             found[id] = client.get(f"/brokers/ids/{id}")[1].czxid
         found["controller"] = int(client.get("/controller_epoch")[0])
-    except (exceptions.KazooException, client.handler.timeout_exception, ValueError, OSError):
+    except (KazooException, client.handler.timeout_exception, ValueError, OSError):
         return found
     finally:
         client.stop()
