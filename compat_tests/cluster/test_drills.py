@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from confluent_kafka import Producer
 from compat_tests.cluster.brokers import MixedCluster, tool
 from compat_tests.cluster.records import Writer, check_nothing_lost, read_all
 from pykafkad.messages import ElectLeadersRequest, IncrementalAlterConfigsRequest
+from pykafkad.testing.errors import BrokerError
 
 TOPIC = "drill"
 UNCLEAN = 1
@@ -213,8 +214,20 @@ def test_a_topic_is_deleted_though_a_replica_is_down(cluster: MixedCluster) -> N
     cluster.until("deleted", lambda status: status["partitions"] == [])
     cluster.start(down)
     directories = [Path(cluster.home.broker(id).data) / f"{TOPIC}-0" for id in range(3)]
+    until("all replicas are gone", lambda: not any(directory.exists() for directory in directories))
+    until("there may be another of that name", lambda: can_create(cluster))
+
+
+def until(what: str, there: Callable[[], bool]) -> None:
     deadline = time.monotonic() + DEADLINE_S
-    while any(directory.exists() for directory in directories):
-        assert time.monotonic() < deadline, f"a replica is still there: {directories}"
+    while not there():
+        assert time.monotonic() < deadline, what
         time.sleep(0.1)
-    cluster.create_topic(TOPIC, 1)
+
+
+def can_create(cluster: MixedCluster) -> bool:
+    try:
+        cluster.create_topic(TOPIC, 1)
+    except BrokerError:
+        return False
+    return True
