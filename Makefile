@@ -39,7 +39,7 @@ C_SOURCES := $(wildcard ext/c/*.c ext/c/*.h bench/*.c tests/seams/*.c)
 STYLED := pykafkad tests compat_tests bench protocol tools setup.py conftest.py
 
 # Each is a directory and a part of its own, so that no two JVMs are up at a time.
-COMPAT := clients groups transactions history tools exchange cleaner differential spark quickstart recipes znodes
+COMPAT := clients groups transactions history tools exchange cleaner differential spark quickstart recipes znodes cluster
 COMPAT_PARTS := $(COMPAT:%=compat-%)
 TEST_PARTS := setup check unit torture-short storm-short bench-smoke $(COMPAT_PARTS) asan-short
 QUICK_PARTS := setup check unit-quick compat-clients-quick
@@ -47,7 +47,7 @@ QUICK_PARTS := setup check unit-quick compat-clients-quick
 NOT_QUICK := test_config_slices test_mutants test_storage_moves test_storm_making test_topic_storm
 QUICK_CLIENTS := (reads_back_what_it_produced or quickstart) and not java and not kcat and not spark
 
-.PHONY: build setup run test test-quick check format unit unit-quick compat $(COMPAT_PARTS) compat-clients-quick suites bench \
+.PHONY: build setup run test test-quick check format unit unit-quick compat $(COMPAT_PARTS) compat-cluster-long compat-clients-quick suites bench \
     bench-smoke torture torture-short storm storm-short asan asan-short mutants tox clean
 
 build: $(VENV)/.installed $(VENV)/.compiled
@@ -113,6 +113,13 @@ $(COMPAT_PARTS): compat-%: build $(VENV)/.check
 
 compat-groups: WORKERS := -n 2
 compat-transactions: WORKERS := -n 2 --dist loadgroup
+
+compat-cluster: WORKERS := -m "not long"
+
+# The drills that take long, mixed clusters, and ten minutes of each set of faults: about an hour and a half.
+compat-cluster-long: build $(VENV)/.check
+	$(PYTEST) -m long compat_tests/cluster
+	$(BIN)/python -m compat_tests.cluster torment --every
 
 compat-clients-quick: build $(VENV)/.check
 	$(PYTEST) compat_tests/clients compat_tests/quickstart -k "$(QUICK_CLIENTS)"

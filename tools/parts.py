@@ -47,6 +47,7 @@ USUAL_S = {
     "compat-spark": 40,
     "compat-quickstart": 30,
     "compat-recipes": 90,
+    "compat-cluster": 150,
     "compat-znodes": 20,
     "asan-short": 270,
 }

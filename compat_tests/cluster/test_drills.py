@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 
-from compat_tests.cluster.brokers import MixedCluster, tool
+from compat_tests.cluster.brokers import OURS, MixedCluster, chosen, tool
 from compat_tests.cluster.records import Writer, check_nothing_lost, read_all
 from pykafkad.messages import ElectLeadersRequest, IncrementalAlterConfigsRequest
 from pykafkad.testing.errors import BrokerError
@@ -55,15 +57,36 @@ def test_a_follower_that_stands_still_is_left_behind_and_taken_back(cluster: Mix
         controller = cluster.status()["controller"]
         slow = next(id for id in range(3) if id != controller)
         cluster.pause(slow)
-        cluster.until(
-            "without the one that stands still",
-            lambda status: all(slow not in row["isr"] and row["leader"] >= 0 for row in status["partitions"]),
-        )
+        cluster.until("without the one that stands still", lambda status: without(status, slow))
         writer.goes_on()
         cluster.resume(slow)
         cluster.until_in_sync()
         writer.goes_on()
     check_nothing_lost(writer, read_all(cluster.bootstrap_servers, TOPIC, 3))
+
+
+def test_a_leader_that_is_cut_off_acknowledges_nothing_that_is_lost(cluster: MixedCluster) -> None:
+    """Its clients still reach it, and the others elect another leader meanwhile."""
+    if chosen() != OURS:
+        pytest.skip("a real Kafka broker cannot be asked to cut itself off")
+    cluster.create_topic(TOPIC, 3, {"min.insync.replicas": 2})
+    cluster.until_in_sync()
+    with Writer(cluster.bootstrap_servers, TOPIC, 3) as writer:
+        for _ in range(2):
+            writer.goes_on()
+            leader = leader_of(cluster)
+            cluster.isolate(leader)
+            cluster.until("another leader", partial(without, id=leader))
+            writer.goes_on()
+            cluster.heal(leader)
+            cluster.until_in_sync()
+    check_nothing_lost(writer, read_all(cluster.bootstrap_servers, TOPIC, 3))
+
+
+def without(status: dict[str, Any], id: int) -> bool:
+    """All partitions are led, and in sync, without this broker."""
+    rows = status["partitions"]
+    return bool(rows) and all(id not in row["isr"] and row["leader"] not in (-1, id) for row in rows)
 
 
 def test_writes_are_refused_while_two_of_three_are_down(cluster: MixedCluster) -> None:
@@ -107,6 +130,7 @@ def test_nobody_leads_who_is_out_of_date_and_nothing_is_lost(cluster: MixedClust
     assert read_all(cluster.bootstrap_servers, TOPIC, 1) == ["both have it", "one has it"]
 
 
+@pytest.mark.long
 def test_an_unclean_leader_is_elected_once_it_is_allowed(cluster: MixedCluster) -> None:
     first, second = two_replicas_out_of_step(cluster)
     kind = IncrementalAlterConfigsRequest
@@ -125,6 +149,7 @@ def test_an_unclean_leader_is_elected_once_it_is_allowed(cluster: MixedCluster) 
     )
 
 
+@pytest.mark.long
 def test_an_operator_promotes_a_replica_by_hand(cluster: MixedCluster) -> None:
     first, second = two_replicas_out_of_step(cluster)
     kind = ElectLeadersRequest
@@ -140,6 +165,7 @@ def test_an_operator_promotes_a_replica_by_hand(cluster: MixedCluster) -> None:
     assert read_all(cluster.bootstrap_servers, TOPIC, 1) == ["both have it"]
 
 
+@pytest.mark.long
 def test_a_follower_with_a_spoilt_log_is_made_good_by_the_leader(cluster: MixedCluster) -> None:
     cluster.create_topic(TOPIC, 1)
     cluster.until_in_sync()
@@ -169,6 +195,7 @@ def test_a_follower_with_a_spoilt_log_is_made_good_by_the_leader(cluster: MixedC
 # -- the tools of an operator
 
 
+@pytest.mark.long
 def test_replicas_are_moved_by_kafkas_tool(cluster: MixedCluster, tmp_path: Path) -> None:
     cluster.create_topic(TOPIC, 1, replication_factor=2)
     cluster.until_in_sync()
@@ -188,6 +215,7 @@ def test_replicas_are_moved_by_kafkas_tool(cluster: MixedCluster, tmp_path: Path
     check_nothing_lost(writer, read_all(cluster.bootstrap_servers, TOPIC, 1))
 
 
+@pytest.mark.long
 def test_the_preferred_leader_comes_back_by_kafkas_tool(cluster: MixedCluster) -> None:
     cluster.create_topic(TOPIC, 3)
     cluster.until_in_sync()
@@ -204,6 +232,7 @@ def test_the_preferred_leader_comes_back_by_kafkas_tool(cluster: MixedCluster) -
     assert rows["brokers"][1]["leads"] == 1
 
 
+@pytest.mark.long
 def test_a_topic_is_deleted_though_a_replica_is_down(cluster: MixedCluster) -> None:
     cluster.create_topic(TOPIC, 3)
     cluster.until_in_sync()

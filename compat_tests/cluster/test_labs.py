@@ -42,6 +42,7 @@ def test_messages_go_on_when_a_broker_is_killed_and_comes_back(cluster: MixedClu
     check_nothing_lost(writer, read_all(cluster.bootstrap_servers, TOPIC, PARTITIONS))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["stop", "kill"])
 def test_another_controller_is_elected_when_the_controller_goes(cluster: MixedCluster, how: str) -> None:
     first = cluster.status()
@@ -69,6 +70,7 @@ def test_a_client_may_begin_at_any_broker(cluster: MixedCluster) -> None:
     assert counts[0] >= 60 and len(set(counts)) == 1
 
 
+@pytest.mark.long
 def test_every_broker_can_be_replaced_in_turn(cluster: MixedCluster) -> None:
     """A rolling restart, stopped in order: nobody notices more than a moment."""
     with Writer(cluster.bootstrap_servers, TOPIC, PARTITIONS) as writer:

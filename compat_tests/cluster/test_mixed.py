@@ -24,7 +24,7 @@ def make_controller(cluster: MixedCluster, kind: str) -> int:
         cluster.start(controller)
 
 
-@pytest.mark.parametrize("controller", [OURS, KAFKA])
+@pytest.mark.parametrize("controller", [OURS, pytest.param(KAFKA, marks=pytest.mark.long)])
 def test_both_kinds_lead_and_follow_under_a_controller_of_either(controller: str) -> None:
     kinds = [OURS, KAFKA, OURS] if controller == KAFKA else [KAFKA, OURS, KAFKA]
     with MixedCluster(kinds) as cluster:
@@ -42,6 +42,7 @@ def test_both_kinds_lead_and_follow_under_a_controller_of_either(controller: str
         check_nothing_lost(writer, read_all(cluster.bootstrap_servers, TOPIC, PARTITIONS))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("before", "after"), [(KAFKA, OURS), (OURS, KAFKA)])
 def test_a_cluster_goes_over_broker_by_broker(before: str, after: str) -> None:
     with MixedCluster([before] * 3, {TOPIC: PARTITIONS, "transactions": 2}) as cluster:

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from compat_tests.cluster.brokers import MixedCluster
+from compat_tests.cluster.brokers import OURS, MixedCluster
 from compat_tests.history.checker import check
 from compat_tests.history.crowd import Crowd
 from compat_tests.history.workload import (
@@ -38,8 +38,20 @@ FAULTS = {
     "kill-controller": ("kill_controller",),
     "freeze-controller": ("freeze_controller",),
     "bounce": ("kill", "stop", "kill_controller"),
-    "all": ("kill", "stop", "freeze", "sleep", "kill_controller", "freeze_controller", "crash"),
+    "isolate": ("isolate", "isolate_controller"),
+    "all": (
+        "kill",
+        "stop",
+        "freeze",
+        "sleep",
+        "kill_controller",
+        "freeze_controller",
+        "isolate",
+        "isolate_controller",
+        "crash",
+    ),
 }
+OF_OURS = ("isolate", "isolate_controller")  # which a real Kafka broker cannot be asked for
 TEND_S = 0.2
 MOST_DOWN_S, MOST_NAP_S = 3.0, 3.0
 OVER_THE_SESSION_S = 8.0
@@ -125,6 +137,17 @@ class Nemesis:
     def _freeze_controller(self) -> None:
         self._pause(self._controller(), OVER_THE_SESSION_S)
 
+    def _isolate(self) -> None:
+        self._cut_off(self._any())
+
+    def _isolate_controller(self) -> None:
+        self._cut_off(self._controller())
+
+    def _cut_off(self, id: int) -> None:
+        self._cluster.isolate(id)
+        self._wait(self._chance.uniform(0.5, OVER_THE_SESSION_S))
+        self._cluster.heal(id)
+
     def _crash(self) -> None:
         self._crowd.crash(self._chance)
 
@@ -141,7 +164,9 @@ def torment(
     bootstrap = cluster.bootstrap_servers
     create_topics(bootstrap, TOPICS, min(3, len(cluster.home.brokers)))
     crowd = Crowd([part for part in parts(bootstrap) if part.label not in WITHOUT], directory, seed)
-    nemesis = Nemesis(cluster, crowd, seed, FAULTS[faults], wait_s)
+    can_all = set(cluster.kinds.of.values()) == {OURS}
+    actions = [action for action in FAULTS[faults] if can_all or action not in OF_OURS]
+    nemesis = Nemesis(cluster, crowd, seed, actions, wait_s)
     try:
         nemesis.run(seconds)
     finally:
