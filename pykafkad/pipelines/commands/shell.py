@@ -56,6 +56,7 @@ def obey_all(behind: Behind, text: str) -> int:
     for piece in [*pieces, rest] if rest else pieces:
         if not obeyed(behind, piece, text):
             return 1
+    say_what_ends(behind, "here: `pykafkad sql run` keeps a script's going")
     return 0
 
 
@@ -74,7 +75,7 @@ class Shell:
                 self._obey(text)
         finally:
             keep()
-            self._say_goodbye()
+            say_what_ends(self._behind, "with this shell")
         return 0
 
     def _names(self) -> Iterable[str]:
@@ -124,14 +125,14 @@ class Shell:
             output.error(self._behind.notes.popleft())
         output.flush()
 
-    def _say_goodbye(self) -> None:
-        try:
-            count = len(self._behind.runner().catalog.queries)
-        except Exception:
-            return
-        if count:
-            output.line(f"{count} {'query ends' if count == 1 else 'queries end'} with this shell")
-            output.flush()
+
+def say_what_ends(behind: Behind, where: str) -> None:
+    try:
+        count = len(behind.runner().catalog.queries)
+    except Exception:
+        return  # nothing has begun
+    if count:
+        output.error(f"{count} {'query ends' if count == 1 else 'queries end'} {where}")
 
 
 # --- a statement
