@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from pykafkad.pipelines import StatementError
+from pykafkad.pipelines.hosts import local
 from pykafkad.pipelines.testing import run_case
 
 CLICKS = "CREATE STREAM clicks (who STRING KEY, page STRING, ms INT) WITH (kafka_topic='clicks', value_format='JSON');"
@@ -84,6 +85,19 @@ class TestStreams:
             "a",
             "b",
         ]
+
+    def test_a_record_may_go_round_until_a_filter_ends_it(self) -> None:
+        made = "CREATE STREAM tries (who STRING KEY, n INT) WITH (kafka_topic='tries', value_format='JSON');"
+        again = "INSERT INTO tries SELECT who, n + 1 AS n FROM tries WHERE n < 3;"
+        first = {"topic": "tries", "key": "a", "value": {"n": 1}}
+        assert [value["N"] for _, value, _ in out([made, again], first)] == [2, 3]
+
+    def test_one_that_goes_round_without_end_is_an_error(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(local, "MAX_FOLLOWING", 50)
+        made = "CREATE STREAM tries (who STRING KEY, n INT) WITH (kafka_topic='tries', value_format='JSON');"
+        first = {"topic": "tries", "key": "a", "value": {"n": 1}}
+        with pytest.raises(local.EndlessQueries, match="topic tries"):
+            out([made, "INSERT INTO tries SELECT * FROM tries;"], first)
 
     def test_the_sink_s_time_is_that_of_its_timestamp_column(self) -> None:
         timed = "CREATE STREAM o WITH (timestamp='at') AS SELECT who, CAST(ms AS BIGINT) AS at FROM clicks;"

@@ -7,6 +7,7 @@ from collections import deque
 
 import pytest
 
+from pykafkad.pipelines.hosts.spark import CircularQueries, LaneRun
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.stages import OUT, Moving, Stages
 from pykafkad.pipelines.plan.topology import Plan
@@ -91,3 +92,20 @@ def test_keys_are_spread() -> None:
     for record in case.records:
         spread.feed(record)
     assert len(spread.used) == 4
+
+
+def test_a_batch_in_spark_runs_each_plan_when_what_it_reads_is_written() -> None:
+    case = prepared(*PIPELINES["one query after another"])
+    run = LaneRun(case.plans, case.records)
+    order = []
+    while run.left:
+        for number, plan in run.ready():
+            order.append(number)
+            run.done(plan, [])
+    assert order == [0, 1]
+
+
+def test_a_batch_in_spark_refuses_queries_that_write_what_they_read() -> None:
+    case = prepared([*SOURCES, "INSERT INTO views SELECT page, n FROM views WHERE n < 3;"], INPUTS)
+    with pytest.raises(CircularQueries, match="views"):
+        LaneRun(case.plans, case.records).ready()

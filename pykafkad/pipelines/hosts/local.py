@@ -7,19 +7,21 @@ through the plans that read that before the next record is taken. Offsets are co
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from pykafkad.pipelines.formats import BadRecord
-from pykafkad.pipelines.plan.ends import Record
+from pykafkad.pipelines.plan.ends import Problem, Record, ignore
 from pykafkad.pipelines.plan.topology import Plan, States
 
+MAX_FOLLOWING = 100_000
+"""So many records follow from one at most: queries that write what they read may go round without end."""
 
-def _ignore(record: Record, error: BadRecord) -> None:
-    """Nobody asked to be told."""
+
+class EndlessQueries(Exception):
+    """Queries write what they read, and one record had no end."""
 
 
 class LocalHost:
-    def __init__(self, problem: Callable[[Record, BadRecord], None] = _ignore) -> None:
+    def __init__(self, problem: Problem = ignore) -> None:
         self._readers: dict[str, list[tuple[Plan, States]]] = {}
         self._problem = problem
         self._next_offset: dict[str, int] = {}
@@ -31,7 +33,7 @@ class LocalHost:
 
     def feed(self, record: Record) -> Iterator[Record]:
         """The records that follow from one, in the order that they are written in."""
-        waiting = deque([record])
+        waiting, count = deque([record]), 0
         while waiting:
             taken = waiting.popleft()
             readers = self._readers.get(taken.topic)
@@ -43,5 +45,11 @@ class LocalHost:
             placed = Record(topic, key, value, time, headers, partition, offset)
             for plan, states in readers:
                 for written in plan.records(placed, states, self._problem):
+                    count += 1
+                    if count > MAX_FOLLOWING:
+                        raise EndlessQueries(
+                            f"more than {MAX_FOLLOWING} records follow from one: queries write topic {written.topic}, "
+                            "which they read, without end"
+                        )
                     yield written
                     waiting.append(written)

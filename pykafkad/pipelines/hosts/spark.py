@@ -18,7 +18,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pykafkad.pipelines.formats import BadRecord
-from pykafkad.pipelines.plan.ends import Record
+from pykafkad.pipelines.plan.ends import Problem, Record, ignore
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.stages import OUT, Moving, Stages
 from pykafkad.pipelines.plan.topology import Plan
@@ -111,8 +111,8 @@ class Packing:
 class First:
     """The stage without state: records to rows that move."""
 
-    def __init__(self, stages: Mapping[str, Stages], buckets: int) -> None:
-        self.stages, self.buckets = stages, buckets
+    def __init__(self, stages: Mapping[str, Stages], buckets: int, problem: Problem = ignore) -> None:
+        self.stages, self.buckets, self.problem = stages, buckets, problem
 
     def packed(self, records: Iterable[tuple[str, bytes, Record]]) -> pandas.DataFrame:
         packing = Packing(self.stages, self.buckets)
@@ -121,7 +121,8 @@ class First:
             for entry in stages.begin(record.topic):
                 try:
                     row = entry.source.row(record)
-                except BadRecord:
+                except BadRecord as error:
+                    self.problem(record, error)
                     continue
                 for moving in stages.enter(entry, row):
                     packing.add(lane, seq, number, moving)
@@ -146,6 +147,10 @@ def later_stage(stage: int, stages: Mapping[str, Stages], buckets: int) -> Any:
     from pykafkad.pipelines.hosts.spark_processor import StageProcessor
 
     return StageProcessor(stage, stages, buckets)
+
+
+class CircularQueries(Exception):
+    """Queries write what they read."""
 
 
 class SparkHost:
@@ -203,13 +208,15 @@ class LaneRun:
         self.given = len(self.known)
 
     def ready(self) -> list[tuple[int, Plan]]:
-        """Those whose topics no other plan that is left writes; of a circle the first."""
-        left = list(self.left.items())
-
-        def awaited(number: int) -> set[str]:
-            return {plan.sink.topic for other, plan in left if plan.sink is not None and other != number}
-
-        return [(n, plan) for n, plan in left if not awaited(n) & set(plan.topics())] or left[:1]
+        """Those whose topics no plan that is left writes."""
+        awaited = {plan.sink.topic for plan in self.left.values() if plan.sink is not None}
+        found = [(number, plan) for number, plan in self.left.items() if not awaited & set(plan.topics())]
+        if self.left and not found:
+            raise CircularQueries(
+                f"queries write what they read ({', '.join(sorted(awaited))}): as one batch in Spark they have no order; "
+                "the plain loop, host local, runs them"
+            )
+        return found
 
     def inputs(self, plan: Plan) -> Iterator[Numbered]:
         topics, offsets = set(plan.topics()), dict[str, int]()

@@ -6,12 +6,14 @@ Kafka Streams chooses among partitions. Spark's checkpoint remembers offsets and
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.hosts.sink import BatchSink
 from pykafkad.pipelines.hosts.spark import PACKED, First, later_stages, written
 from pykafkad.pipelines.plan.ends import Record
@@ -68,11 +70,17 @@ def start(spark: SparkSession, name: str, plan: Plan, options: StreamingQueryOpt
     return (writer.trigger(availableNow=True) if options.until_idle else writer).start()
 
 
+def said(record: Record, error: BadRecord) -> None:
+    """A record that cannot be read is left out, and the worker's log says which."""
+    place = f"{record.topic}-{record.partition} offset {record.offset}"
+    logging.getLogger("pykafkad.pipelines").warning("%s is left out: %s", place, error)
+
+
 class FirstOfTopics:
     """The stage without state over what Spark's Kafka source gives, which is a partition's records in their order."""
 
     def __init__(self, name: str, stages: Mapping[str, Stages], buckets: int) -> None:
-        self.name, self.first = name, First(stages, buckets)
+        self.name, self.first = name, First(stages, buckets, said)
 
     def __call__(self, frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
         latest: dict[tuple[str, int], int] = {}

@@ -117,3 +117,7 @@ class WriteTopic:
 
 
 Problem = Callable[[Record, BadRecord], None]
+
+
+def ignore(record: Record, error: BadRecord) -> None:
+    """A Problem where nobody asked to be told."""
