@@ -134,7 +134,7 @@ class Replication:
     def _emptied(self, place: Place) -> None:
         self._connections.pop(place).close()
 
-    def reconfigure(self) -> None:
+    def _spread(self) -> None:
         """num.replica.fetchers may be another one (a dynamic config): partitions move to their new connections."""
         if self._config["num.replica.fetchers"] == self._fetchers:
             return
@@ -150,9 +150,10 @@ class Replication:
 
     @property
     def jobs(self) -> list[tuple[int, Callable[[], None]]]:
-        return [(max(1, self._config["replica.lag.time.max.ms"] // 2), self._check_isrs), *self._telling]
+        return [(max(1, self._config["replica.lag.time.max.ms"] // 2), self._look_after), *self._telling]
 
-    def _check_isrs(self) -> None:
+    def _look_after(self) -> None:
+        self._spread()
         for replica in list(self._replicas.table.values()):
             replica.check_isr()
         for connection in self._connections.values():

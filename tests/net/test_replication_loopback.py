@@ -15,6 +15,7 @@ from pykafkad import errors
 from pykafkad.hot import records
 from pykafkad.messages import UpdateMetadataRequest
 from pykafkad.net.peers import Peers
+from pykafkad.pure.java import as_int, hash_code
 from tests.reactor_kit import LOOP_NAMES, LOOPS, Loop
 from tests.replication_kit import TOPIC, ReplicatingDesk, State
 from tests.unit.cluster_kit import TOPIC_ID
@@ -365,3 +366,18 @@ def test_quotas_hold_back_who_is_not_in_sync(module: ModuleType, tmp_path: Path)
     assert came[0] < 40 and came[-1] == 40, came
     assert came.index(40) > 12, "400 kB at 50 kB a second take more than 3 seconds"
     town.close()
+
+
+def test_more_fetchers_take_over_their_partitions(town: Town) -> None:
+    town.tell()
+    write(town.leader, b"one")
+    town.until(town.are_same)
+    config, replication = town.follower.config, town.follower.replication
+    assert list(replication._connections) == [(0, 0)]
+    config.adopt(config.with_dynamic({"num.replica.fetchers": "5"}))
+    ((_, look_after),) = replication.jobs
+    look_after()
+    number = abs(as_int(31 * hash_code(TOPIC))) % 5
+    assert number, "another one than before"
+    write(town.leader, b"two")
+    town.until(lambda: town.are_same() and list(replication._connections) == [(0, number)])
