@@ -10,7 +10,7 @@ context.py     the brokers, topics, partitions and replicas as the controller kn
 partitions.py, replicas.py   the two tables of states, and what follows from a change of state
 elections.py   who leads next
 batches.py     what one round of changes tells the brokers
-brokers.py, deletions.py, reassignments.py, balance.py, isr.py   what happens to brokers, topics and partitions
+brokers.py, topics.py, deletions.py, reassignments.py, balance.py, isr.py   what happens to brokers, topics, partitions
 
 Invariants: each write is conditional on the controller epoch of this term, and each partition's state on its version;
 what is decided is written first and told to brokers then, so that whoever is elected next finds all of it.
