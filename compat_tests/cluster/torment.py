@@ -97,27 +97,13 @@ class Nemesis:
         id = self._any() if id is None else id
         self._cluster.kill(id)
         self._wait(self._chance.uniform(0, MOST_DOWN_S))
-        self._start(id)
-
-    def _start(self, id: int) -> None:
-        """Kafka's broker that is back before its old session is over cannot register, and ends: tried again."""
-        from pykafkad.testing.errors import BrokerError
-
-        deadline = time.monotonic() + OVER_THE_SESSION_S * 3
-        while True:
-            try:
-                self._cluster.start(id)
-                return
-            except BrokerError:
-                if time.monotonic() > deadline:
-                    raise
-                self._wait(1)
+        self._cluster.start(id)
 
     def _stop(self) -> None:
         id = self._any()
         self._cluster.stop(id)
         self._wait(self._chance.uniform(0, MOST_DOWN_S))
-        self._start(id)
+        self._cluster.start(id)
 
     def _sleep(self) -> None:
         """Shorter than its session."""

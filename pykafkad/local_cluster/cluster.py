@@ -28,6 +28,8 @@ READY_S = 60.0
 STOP_S = 60.0
 POLL_S = 0.02
 LOG_LINES = 20
+AGAIN_S = 0.3
+STILL_REGISTERED = ("DUPLICATE_BROKER_REGISTRATION", "KeeperErrorCode = NodeExists")  # ours, and Kafka's
 
 
 class Launch(NamedTuple):
@@ -48,6 +50,7 @@ class LocalCluster:
         """`launch`: what a broker is; another one, and real Kafka brokers stand in the cluster."""
         self.home = home
         self._launch = launch
+        self._began_at: dict[int, int] = {}  # how long a broker's log was when it began
 
     # -- all of it
 
@@ -129,6 +132,7 @@ class LocalCluster:
         broker.process.mark_isolated(isolated)
 
     def _begin(self, broker: BrokerHome) -> None:
+        self._began_at[broker.id] = os.path.getsize(broker.log) if os.path.exists(broker.log) else 0
         command, environment = self._launch(broker)
         broker.process.start(command, broker.log, environment)
 
@@ -143,14 +147,22 @@ class LocalCluster:
             while not self._is_ready(broker, wanted):
                 for other in brokers:
                     if not other.process.is_running:
-                        raise ClusterError(
-                            f"broker {other.id} ended at its start; its log ends:\n{log_tail(other)}"
-                        )
+                        self._begin_again(other)
                 if time.monotonic() > deadline:
                     raise ClusterError(
                         f"broker {broker.id} was not ready in {seconds:g} s; its log ends:\n{log_tail(broker)}"
                     )
                 time.sleep(POLL_S)
+
+    def _begin_again(self, broker: BrokerHome) -> None:
+        """A broker that was killed cannot come back before ZooKeeper has ended its old session: Kafka leaves it to
+        whoever starts it to try again."""
+        began_at = self._began_at.get(broker.id)  # None: somebody else began it
+        said = "" if began_at is None else log_tail(broker, began_at)
+        if not any(words in said for words in STILL_REGISTERED):
+            raise ClusterError(f"broker {broker.id} ended at its start; its log ends:\n{log_tail(broker)}")
+        time.sleep(AGAIN_S)
+        self._begin(broker)
 
     @staticmethod
     def _is_ready(broker: BrokerHome, wanted: set[int]) -> bool:
@@ -181,10 +193,12 @@ def zookeeper_answers(connect: str) -> bool:
     return False
 
 
-def log_tail(broker: BrokerHome) -> str:
+def log_tail(broker: BrokerHome, start: int = 0) -> str:
+    """Its last lines; none before that byte."""
     try:
-        with open(broker.log, encoding="utf-8", errors="replace") as file:
-            return "".join(file.readlines()[-LOG_LINES:])
+        with open(broker.log, "rb") as file:
+            file.seek(start)
+            return b"".join(file.readlines()[-LOG_LINES:]).decode(errors="replace")
     except OSError:
         return ""
 

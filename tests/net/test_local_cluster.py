@@ -134,6 +134,21 @@ def test_a_broker_that_ends_at_its_start_is_told_with_its_log(tmp_path: Path) ->
         cluster.start_broker(0)
 
 
+def test_a_broker_whose_old_session_lives_on_is_begun_again(tmp_path: Path) -> None:
+    home = homes.make(str(tmp_path / "cluster"), 1, "127.0.0.1:1", {})
+    begun: list[int] = []
+
+    def launch(broker: object) -> Launch:
+        begun.append(len(begun))
+        said = "DUPLICATE_BROKER_REGISTRATION" if len(begun) < 3 else "no room"
+        lines = f"print('{said}'); raise SystemExit(1)"
+        return Launch([sys.executable, "-S", "-c", lines], os.environ)
+
+    with pytest.raises(ClusterError, match="broker 0 ended at its start"):
+        LocalCluster(home, launch).start_broker(0)
+    assert begun == [0, 1, 2]
+
+
 def test_without_a_zookeeper_no_broker_is_begun(tmp_path: Path) -> None:
     code = "import sys; from pykafkad.local_cluster.command import main; sys.exit(main(sys.argv[1:]))"
     command = [sys.executable, "-c", code, "up", "--zookeeper", "127.0.0.1:1"]
