@@ -16,7 +16,7 @@ from pykafkad.cluster.publishing import CONTROLLER
 from pykafkad.cluster.zookeeper.changes import ClusterChanges
 from pykafkad.cluster.zookeeper.cluster import Cluster
 from pykafkad.cluster.zookeeper.control import Control
-from pykafkad.cluster.zookeeper.controller import ZooKeeperController
+from pykafkad.cluster.zookeeper.controller import WAIT_MS, ZooKeeperController
 from pykafkad.cluster.zookeeper.controller_messages import forms_of, protocol_of
 from pykafkad.cluster.zookeeper.controlling import Controlling
 from pykafkad.cluster.zookeeper.departure import Departure
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.manager import LogManager
     from pykafkad.zookeeper.client import Operation, Result
-
-WAIT_MS = 30_000  # for an answer of ZooKeeper at the start, once there is a session
 
 log = logger("server")
 
@@ -207,11 +205,11 @@ class ClusterBroker(Broker):
             self.reactor.run_pass(100)
         return True
 
-    def _wait_for(self, begin: Callable[[Told], None], said: str) -> KafkaError | None:
+    def _wait_for(self, begin: Callable[[Told], None], said: str, wait_ms: int) -> KafkaError | None:
         answers: list[KafkaError | None] = []
         begin(answers.append)
-        if not self._runs_until(lambda: bool(answers), WAIT_MS):
-            raise StartupError(f"{said}: ZooKeeper has not answered in {WAIT_MS} ms")
+        if not self._runs_until(lambda: bool(answers), wait_ms):
+            raise StartupError(f"{said} in {wait_ms} ms")
         return answers[0]
 
     def _ask(self, ops: list[Operation]) -> list[Result]:

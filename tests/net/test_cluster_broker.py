@@ -153,11 +153,14 @@ def test_a_start_is_refused_with_what_stands_in_its_way(
     texts = {
         "broker_id": "1",
         "zookeeper_connect": server.address,
+        "zookeeper_session_timeout_ms": "1000",
         "listeners": "PLAINTEXT://127.0.0.1:0",
         "log_dirs": str(tmp_path / "data"),
     }
     properties = tmp_path / "server.properties"
-    assert "/brokers/ids/1 is there already" in refused(properties, **texts)
+    assert "broker 1 could not be registered (is there another one with this id?)" in refused(
+        properties, **texts
+    )
     (tmp_path / "data" / "meta.properties").write_text(
         "version=0\nbroker.id=1\ncluster.id=AAAAAAAAAAAAAAAAAAAAAQ\n"
     )

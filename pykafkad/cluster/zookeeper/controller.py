@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from pykafkad.storage.zookeeper_directories import ZooKeeperLogs
 
     # Runs the loop until what is begun has called back, with what it was given.
-    WaitFor = Callable[[Callable[[Told], None], str], KafkaError | None]
+    WaitFor = Callable[[Callable[[Told], None], str, int], KafkaError | None]
+
+WAIT_MS = 30_000  # for an answer of ZooKeeper, once there is a session
 
 log = logger("controller")
 
@@ -54,6 +56,7 @@ class ZooKeeperController:
         self.publishers.add(CONFIGS, self.dynamic.publish)
         self.publishers.add(LOGS, topic_logs.publish)
         self.topic_config: Callable[[str], TopicConfig] = topic_logs.config_of
+        self._session_timeout_ms: int = config["zookeeper.session.timeout.ms"]
         self._cluster = cluster
         self._storage = storage
         self._wait_for = wait_for
@@ -91,13 +94,16 @@ class ZooKeeperController:
         *,
         some_offline: bool = False,
     ) -> None:
+        """A process with this broker's id that was killed is there until its session ends."""
         registration = self._cluster.registration
         self._must(
-            lambda told: registration.register(endpoints, rack, told), "this broker could not be registered"
+            lambda told: registration.register(endpoints, rack, told),
+            f"broker {self.node_id} could not be registered (is there another one with this id?)",
+            2 * self._session_timeout_ms,
         )
 
-    def _must(self, begin: Callable[[Told], None], said: str) -> None:
-        error = self._wait_for(begin, said)
+    def _must(self, begin: Callable[[Told], None], said: str, wait_ms: int = WAIT_MS) -> None:
+        error = self._wait_for(begin, said, wait_ms)
         if error is not None:
             raise StartupError(f"{said} in ZooKeeper: {error}")
 
