@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -176,3 +177,31 @@ def tool(cluster: Cluster, name: str, *arguments: str, stdin: str | None = None)
     )
     assert done.returncode == 0, f"{name} {arguments}: {done.stdout}{done.stderr}"
     return done.stdout
+
+
+def tool_lines(cluster: Cluster, name: str, *arguments: str, until: str = "max lag is") -> list[str]:
+    """What one of Kafka's tools that never ends says, up to the second line with these words."""
+    libs = kafka_libs()
+    main = {"replica-verification": "org.apache.kafka.tools.ReplicaVerificationTool"}[name]
+    command = [
+        "java",
+        *JAVA,
+        "-cp",
+        f"{libs}/*",
+        main,
+        "--broker-list",
+        cluster.bootstrap_servers,
+        *arguments,
+    ]
+    lines: list[str] = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        late = threading.Timer(DEADLINE_S, process.kill)
+        late.start()
+        assert process.stdout is not None
+        for line in process.stdout:
+            lines.append(line.rstrip("\n"))
+            if sum(until in each for each in lines) == 2:
+                break
+        late.cancel()
+        process.kill()
+    return lines

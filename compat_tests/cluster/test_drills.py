@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from compat_tests.cluster.brokers import OURS, MixedCluster, chosen, tool
+from compat_tests.cluster.brokers import OURS, MixedCluster, chosen, tool, tool_lines
 from compat_tests.cluster.records import Writer, check_nothing_lost, read_all
 from pykafkad.messages import ElectLeadersRequest, IncrementalAlterConfigsRequest
 from pykafkad.testing.errors import BrokerError
@@ -260,3 +260,22 @@ def can_create(cluster: MixedCluster) -> bool:
     except BrokerError:
         return False
     return True
+
+
+@pytest.mark.long
+def test_kafkas_tool_finds_all_replicas_the_same(cluster: MixedCluster) -> None:
+    cluster.create_topic(TOPIC, 3)
+    cluster.until_in_sync()
+    cluster.produce(TOPIC, *range(300))
+    lines = tool_lines(
+        cluster,
+        "replica-verification",
+        "--topics-include",
+        TOPIC,
+        "--time",
+        "-2",
+        "--report-interval-ms",
+        "500",
+    )
+    reports = [line for line in lines if "max lag is" in line]
+    assert reports and "max lag is 0 for partition" in reports[-1], lines
