@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from pykafkad.pipelines.expressions.numbers import EvaluationError
+from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Value
 from pykafkad.pipelines.expressions.texts import texts_of
 from pykafkad.pipelines.functions.registry import Call, scalar
@@ -109,7 +109,7 @@ def array_join(call: Call) -> Callable[..., str | None]:
     """The items as text with a delimiter between them, which is a comma where none is said."""
     of = call.types[0]
     if not isinstance(of, Array) or not isinstance(of.element, (Primitive, DecimalType)):
-        raise EvaluationError("ARRAY_JOIN joins items that are no arrays, maps or structs")
+        raise StatementError("ARRAY_JOIN joins items that are no arrays, maps or structs")
     write = texts_of(of.element)
 
     def join(items: Items | None, delimiter: str | None = ",") -> str | None:
@@ -154,7 +154,8 @@ def map_union(left: dict[str, Value] | None, right: dict[str, Value] | None) -> 
 
 def _entry_type(types: Sequence[SqlType | None]) -> SqlType:
     of = types[0]
-    assert isinstance(of, Map)
+    if not isinstance(of, Map):
+        raise StatementError("ENTRIES needs a map of a known type")
     return Array(Struct((Field("K", of.key), Field("V", of.value))))
 
 

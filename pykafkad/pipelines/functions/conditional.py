@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pykafkad.pipelines.expressions.casts import widened
+from pykafkad.pipelines.expressions.numbers import fit
 from pykafkad.pipelines.expressions.schema import Value
-from pykafkad.pipelines.functions.registry import scalar
-from pykafkad.pipelines.types import SqlType
+from pykafkad.pipelines.functions.registry import Call, scalar
+from pykafkad.pipelines.types import Decimal, SqlType
 
 
 @scalar("COALESCE", "CONDITIONAL", "(T...) T", nulls=True)
@@ -48,16 +49,27 @@ _ORDERED = tuple(
 )
 
 
-@scalar("GREATEST", "COMPARISON", *_ORDERED, nulls=True, result=_widest)
-def greatest(*values: Value) -> Value:
+def _extreme(call: Call, choose: Callable[..., Value]) -> Callable[..., Value]:
+    """The chosen value that is not null, in the type of all."""
+    of = _widest(call.types)
+
+    def extreme(*values: Value) -> Value:
+        found = choose((value for value in values if value is not None), default=None)
+        return fit(found, of) if isinstance(of, Decimal) and found is not None else found
+
+    return extreme
+
+
+@scalar("GREATEST", "COMPARISON", *_ORDERED, nulls=True, types=True, result=_widest)
+def greatest(call: Call) -> Callable[..., Value]:
     """The largest argument; nulls do not count."""
-    return max((value for value in values if value is not None), default=None)
+    return _extreme(call, max)
 
 
-@scalar("LEAST", "COMPARISON", *_ORDERED, nulls=True, result=_widest)
-def least(*values: Value) -> Value:
+@scalar("LEAST", "COMPARISON", *_ORDERED, nulls=True, types=True, result=_widest)
+def least(call: Call) -> Callable[..., Value]:
     """The smallest argument; nulls do not count."""
-    return min((value for value in values if value is not None), default=None)
+    return _extreme(call, min)
 
 
 @scalar("ELT", "STRING", "(INTEGER, STRING...) STRING", nulls=True)

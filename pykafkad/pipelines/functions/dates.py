@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from pykafkad.pipelines.expressions.moments import DAY_MILLISECONDS
-from pykafkad.pipelines.expressions.numbers import EvaluationError, wrap64
+from pykafkad.pipelines.expressions.numbers import EvaluationError, wrap32, wrap64
 from pykafkad.pipelines.expressions.texts import EPOCH
 from pykafkad.pipelines.functions.date_patterns import Fields, read, writer, zone
 from pykafkad.pipelines.functions.registry import scalar
@@ -132,7 +132,7 @@ def time_sub(unit: str, amount: int, milliseconds: int) -> int:
 @scalar("DATEADD", CATEGORY, "(UNIT, INTEGER, DATE) DATE")
 def date_add(unit: str, amount: int, days: int) -> int:
     """A date that is so much later."""
-    return (days * DAY_MILLISECONDS + _duration(unit, amount)) // DAY_MILLISECONDS
+    return wrap32((days * DAY_MILLISECONDS + _duration(unit, amount)) // DAY_MILLISECONDS)
 
 
 @scalar("DATESUB", CATEGORY, "(UNIT, INTEGER, DATE) DATE")

@@ -115,7 +115,7 @@ def instr_nth(text: str, part: str, position: int, occurrence: int) -> int:
         return found + 1 if occurrence > 0 else 0
     end = len(text) + position + len(part)
     for _ in range(occurrence):
-        found = text.rfind(part, 0, max(end, 0))
+        found = text.rfind(part, 0, end) if end >= 0 else -1
         if found < 0:
             return 0
         end = found + len(part) - 1
