@@ -10,10 +10,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pykafkad.pipelines.errors import StatementError, did_you_mean
 from pykafkad.pipelines.expressions import arithmetic, casts, comparisons, constructors
+from pykafkad.pipelines.expressions.closures import (
+    Evaluate,
+    Typed,
+    constant,
+    first_true,
+    guarded,
+    implicit,
+    is_moment,
+    kind_of,
+    moment_of,
+    safe,
+    true,
+    without_source,
+)
 from pykafkad.pipelines.expressions.numbers import wrap32
 from pykafkad.pipelines.expressions.schema import Column, Row, Schema, Value
 from pykafkad.pipelines.functions.registry import FUNCTIONS, SCALAR, Call, Functions, Variant
@@ -35,13 +49,7 @@ from pykafkad.pipelines.types import (
 )
 from pykafkad.pipelines.types import Decimal as DecimalType
 
-Evaluate = Callable[[Row], Value]
 Problem = Callable[[str], None]
-
-
-class Typed(NamedTuple):
-    type: SqlType | None
-    call: Evaluate
 
 
 class Compiled:
@@ -97,7 +105,7 @@ class Compiler:
         """The expression as a person wrote it: without the name of the only source, without columns of our own."""
         shown = ast.rewrite(node, self._meant)
         several = len({column.source for column in self.schema.columns} - {LAMBDA}) > 1
-        return text(shown if several else ast.rewrite(shown, _without_source))
+        return text(shown if several else ast.rewrite(shown, without_source))
 
     def _meant(self, part: Expression) -> Expression:
         found = self.schema.find(part.name, part.source) if isinstance(part, ast.ColumnReference) else None
@@ -147,7 +155,7 @@ class Compiler:
         left, right = self.compile(node.left), self.compile(node.right)
         found = arithmetic.operation(node.operator, left.type, right.type)
         if found is None:
-            kinds = f"{_kind(left.type)} {_kind(right.type)}"
+            kinds = f"{kind_of(left.type)} {kind_of(right.type)}"
             raise StatementError(
                 f"Error processing expression: ({self.shown(node)}). Unsupported arithmetic types. {kinds}",
                 node.at,
@@ -185,10 +193,10 @@ class Compiler:
         self, left_node: Expression, left: Typed, right_node: Expression, right: Typed
     ) -> tuple[Typed, Typed]:
         """Text that ROWTIME and windows' bounds are compared with is a timestamp."""
-        if _is_moment(left_node, left) and isinstance(right_node, ast.StringLiteral):
-            return left, _constant(BIGINT, _moment(right_node))
-        if _is_moment(right_node, right) and isinstance(left_node, ast.StringLiteral):
-            return _constant(BIGINT, _moment(left_node)), right
+        if is_moment(left_node, left) and isinstance(right_node, ast.StringLiteral):
+            return left, constant(BIGINT, moment_of(right_node))
+        if is_moment(right_node, right) and isinstance(left_node, ast.StringLiteral):
+            return constant(BIGINT, moment_of(left_node)), right
         return left, right
 
     def between(self, node: ast.Between) -> Typed:
@@ -202,12 +210,12 @@ class Compiler:
         left = self.condition(node.left, f"What {node.operator} joins")
         right = self.condition(node.right, f"What {node.operator} joins")
         if node.operator == "AND":
-            return Typed(BOOLEAN, lambda row: _true(left(row)) and _true(right(row)))
-        return Typed(BOOLEAN, lambda row: _true(left(row)) or _true(right(row)))
+            return Typed(BOOLEAN, lambda row: true(left(row)) and true(right(row)))
+        return Typed(BOOLEAN, lambda row: true(left(row)) or true(right(row)))
 
     def negated(self, node: ast.Not) -> Typed:
         call = self.condition(node.operand, "What NOT is said of")
-        return Typed(BOOLEAN, lambda row: not _true(call(row)))
+        return Typed(BOOLEAN, lambda row: not true(call(row)))
 
     def is_null(self, node: ast.IsNull) -> Typed:
         call = self.compile(node.operand).call
@@ -219,7 +227,7 @@ class Compiler:
         nodes = (node.operand, *node.items)
         common = self.common_type(nodes)
         if common is None:
-            return _constant(BOOLEAN, node.negated)
+            return constant(BOOLEAN, node.negated)
         operand, *items = (constructors.coerced(self.compile, each, common) for each in nodes)
         negated = node.negated
 
@@ -252,7 +260,7 @@ class Compiler:
         if common is None:
             raise StatementError("Invalid Case expression. All case branches have NULL type", node.at)
         values = [constructors.coerced(self.compile, result, common) for result in results]
-        return Typed(common, _first_true(tests, values))
+        return Typed(common, first_true(tests, values))
 
     def _test(self, operand: Expression | None, when: ast.When) -> Evaluate:
         if operand is not None:
@@ -262,7 +270,7 @@ class Compiler:
     def cast(self, node: ast.Cast) -> Typed:
         of, call = self.compile(node.operand)
         if of is None:
-            return _constant(node.type, None)
+            return constant(node.type, None)
         convert = casts.cast(of, node.type)
         if convert is None:
             raise StatementError(f"Cast of {of} to {node.type} is not supported", node.at)
@@ -283,7 +291,7 @@ class Compiler:
             raise StatementError(
                 constructors.EMPTY_ARRAY if not node.items else constructors.NULL_ARRAY, node.at
             )
-        items = [_safe(constructors.coerced(self.compile, item, element)) for item in node.items]
+        items = [safe(constructors.coerced(self.compile, item, element)) for item in node.items]
         return Typed(Array(element), lambda row: [item(row) for item in items])
 
     def map(self, node: ast.MapLiteral) -> Typed:
@@ -299,8 +307,8 @@ class Compiler:
             )
         entries = [
             (
-                _safe(constructors.coerced(self.compile, k, key)),
-                _safe(constructors.coerced(self.compile, v, value)),
+                safe(constructors.coerced(self.compile, k, key)),
+                safe(constructors.coerced(self.compile, v, value)),
             )
             for k, v in node.entries
         ]
@@ -318,7 +326,7 @@ class Compiler:
                     f"The field {name} of a STRUCT has no type: {self.shown(value)}", node.at
                 )
         fields = tuple(Field(name, typed.type) for name, typed in compiled if typed.type is not None)
-        calls = [(name, _safe(typed.call)) for name, typed in compiled]
+        calls = [(name, safe(typed.call)) for name, typed in compiled]
         return Typed(Struct(fields), lambda row: {name: call(row) for name, call in calls})
 
     def field(self, node: ast.FieldAccess) -> Typed:
@@ -380,14 +388,14 @@ class Compiler:
             if isinstance(item, ast.Lambda):
                 calls.append(self._lambda(item, parameter.pattern, bound))
             else:
-                calls.append(_implicit(found, wanted))
+                calls.append(implicit(found, wanted))
             taken.append(wanted)
         return variant, Call(taken, bound, self.properties), calls
 
     def _argument(self, node: Expression) -> Typed:
         """An argument; a lambda is compiled when the types of its parameters are known."""
         if isinstance(node, ast.Lambda):
-            return _constant(LambdaType(len(node.parameters)), None)
+            return constant(LambdaType(len(node.parameters)), None)
         return self.compile(node)
 
     def _lambda(self, node: ast.Lambda, pattern: Pattern, bound: Bindings) -> Evaluate:
@@ -401,7 +409,7 @@ class Compiler:
         body = inner.compile(node.body)
         if result.kind == "VARIABLE":
             if result.name in bound and bound[result.name] is not None:
-                body = Typed(bound[result.name], _implicit(body, bound[result.name]))
+                body = Typed(bound[result.name], implicit(body, bound[result.name]))
             else:
                 bound[result.name] = body.type
         elif body.type not in (filled(result, bound), None):
@@ -419,107 +427,18 @@ NULL = Array(STRING)
 """What stands for the type of NULL in a lambda's parameter."""
 
 
-def _without_source(node: Expression) -> Expression:
-    return ast.ColumnReference(node.name, at=node.at) if isinstance(node, ast.ColumnReference) else node
-
-
-def _constant(of: SqlType | None, value: Value) -> Typed:
-    return Typed(of, lambda row: value)
-
-
-def _true(value: Value) -> bool:
-    if value is None:
-        raise TypeError("a condition is null")
-    return bool(value)
-
-
-def _kind(of: SqlType | None) -> str:
-    return "NULL" if of is None else "DECIMAL" if isinstance(of, DecimalType) else str(of)
-
-
-def _is_moment(node: Expression, typed: Typed) -> bool:
-    names = ("ROWTIME", "WINDOWSTART", "WINDOWEND")
-    return isinstance(node, ast.ColumnReference) and typed.type == BIGINT and node.name.endswith(names)
-
-
-def _moment(node: ast.StringLiteral) -> int:
-    from pykafkad.pipelines.expressions.moments import parse_timestamp
-    from pykafkad.pipelines.expressions.numbers import EvaluationError
-
-    try:
-        return parse_timestamp(node.value)
-    except EvaluationError as error:
-        raise StatementError(str(error), node.at) from None
-
-
-def _first_true(tests: Sequence[Evaluate], values: Sequence[Evaluate]) -> Evaluate:
-    branches, default = list(zip(tests, values, strict=False)), values[-1]
-
-    def evaluate(row: Row) -> Value:
-        for test, value in branches:
-            if test(row):
-                return value(row)
-        return default(row)
-
-    return evaluate
-
-
-def _safe(call: Evaluate) -> Evaluate:
-    """Null where the closure raises."""
-
-    def evaluate(row: Row) -> Value:
-        try:
-            return call(row)
-        except Exception:
-            return None
-
-    return evaluate
-
-
-def _implicit(typed: Typed, wanted: SqlType | None) -> Evaluate:
-    if wanted is None or typed.type is None or typed.type == wanted:
-        return typed.call
-    convert, call = casts.implicit(typed.type, wanted) or casts.cast(typed.type, wanted), typed.call
-    if convert is None:
-        raise StatementError(f"{typed.type} cannot be taken for {wanted}")
-
-    def evaluate(row: Row) -> Value:
-        value = call(row)
-        return None if value is None else convert(value)
-
-    return evaluate
-
-
-def guarded(function: Callable[..., Value], arguments: Sequence[Evaluate], nulls: bool) -> Evaluate:
-    """The call of a function: null where it fails; an argument that fails is null, too."""
-
-    def evaluate(row: Row) -> Value:
-        try:
-            values = [argument(row) for argument in arguments]
-        except Exception:
-            values = [safe(row) for safe in map(_safe, arguments)]
-        if not nulls and None in values:
-            return None
-        try:
-            return function(*values)
-        except Exception:
-            return None
-
-    return evaluate
-
-
 def _integer(compiler: Compiler, node: ast.IntegerLiteral) -> Typed:
-    return _constant(INTEGER if -(2**31) <= node.value < 2**31 else BIGINT, node.value)
+    return constant(INTEGER if -(2**31) <= node.value < 2**31 else BIGINT, node.value)
 
 
 def _decimal(compiler: Compiler, node: ast.DecimalLiteral) -> Typed:
-    return _constant(constructors.literal_type(node), node.value)
+    return constant(constructors.literal_type(node), node.value)
 
 
 def _double(compiler: Compiler, node: ast.DoubleLiteral) -> Typed:
     if math.isinf(node.value):
         raise StatementError(f"Number overflows DOUBLE: {text(node)}", node.at)
-    return _constant(DOUBLE, node.value)
+    return constant(DOUBLE, node.value)
 
 
 def _unsupported(compiler: Compiler, node: Expression) -> Typed:
@@ -527,13 +446,13 @@ def _unsupported(compiler: Compiler, node: Expression) -> Typed:
 
 
 COMPILERS: dict[type[Expression], Callable[[Compiler, Any], Typed]] = {
-    ast.NullLiteral: lambda compiler, node: _constant(None, None),
-    ast.BooleanLiteral: lambda compiler, node: _constant(BOOLEAN, node.value),
+    ast.NullLiteral: lambda compiler, node: constant(None, None),
+    ast.BooleanLiteral: lambda compiler, node: constant(BOOLEAN, node.value),
     ast.IntegerLiteral: _integer,
     ast.DecimalLiteral: _decimal,
     ast.DoubleLiteral: _double,
-    ast.StringLiteral: lambda compiler, node: _constant(STRING, node.value),
-    ast.IntervalUnit: lambda compiler, node: _constant(UNIT, node.unit),
+    ast.StringLiteral: lambda compiler, node: constant(STRING, node.value),
+    ast.IntervalUnit: lambda compiler, node: constant(UNIT, node.unit),
     ast.ColumnReference: Compiler.column,
     ast.LambdaVariable: Compiler.variable,
     ast.Arithmetic: Compiler.arithmetic,

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from pykafkad.pipelines.errors import StatementError
-from pykafkad.pipelines.expressions.compiling import Compiled, Compiler, Typed
+from pykafkad.pipelines.expressions.closures import Typed
+from pykafkad.pipelines.expressions.compiling import Compiled, Compiler
 from pykafkad.pipelines.expressions.schema import Row, Schema, Value
 from pykafkad.pipelines.functions.registry import AGGREGATE, FUNCTIONS, Call, Functions
 from pykafkad.pipelines.syntax import ast

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pykafkad.pipelines.errors import StatementError
-from pykafkad.pipelines.expressions.compiling import Compiled, Compiler, Typed, guarded
+from pykafkad.pipelines.expressions.closures import Typed, guarded
+from pykafkad.pipelines.expressions.compiling import Compiled, Compiler
 from pykafkad.pipelines.expressions.schema import Schema, Value
 from pykafkad.pipelines.functions.registry import FUNCTIONS, TABLE, Functions, table_function
 from pykafkad.pipelines.syntax.ast import FunctionCall
