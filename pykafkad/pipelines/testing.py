@@ -19,6 +19,8 @@ from pykafkad.pipelines.formats import Format
 from pykafkad.pipelines.hosts.local import LocalHost
 from pykafkad.pipelines.plan.ends import Record, WindowedKey
 from pykafkad.pipelines.plan.topology import Plan
+from pykafkad.pipelines.running.inserting import inserted
+from pykafkad.pipelines.syntax.ast import InsertValues
 from pykafkad.pipelines.syntax.parser import parse_script
 
 
@@ -70,14 +72,21 @@ class Case:
 def prepared(
     statements: Sequence[str], inputs: Sequence[dict[str, Any]], properties: dict[str, Any] | None = None
 ) -> Case:
-    """A case that is understood. An input for a topic that no statement names is left out, as nobody reads it."""
-    session = Session(Catalog(properties))
+    """A case that is understood. What INSERT INTO ... VALUES says comes before the inputs.
+
+    An input for a topic that no statement names is left out, as nobody reads it.
+    """
+    session, first = Session(Catalog(properties)), list[Record]()
     for text in statements:
         for parsed in parse_script(text):
-            session.execute(parsed.statement)
+            statement = parsed.statement
+            if isinstance(statement, InsertValues):
+                first.append(inserted(session.target_of(statement), statement, 0))
+            else:
+                session.execute(statement)
     formats = {source.topic: TopicFormats(source) for source in session.catalog.sources.values()}
     records = [formats[given["topic"]].record(given) for given in inputs if given["topic"] in formats]
-    return Case([meaning.plan for meaning in session.meanings.values()], records, formats)
+    return Case([meaning.plan for meaning in session.meanings.values()], first + records, formats)
 
 
 class TopicFormats:

@@ -86,6 +86,11 @@ class TestStreams:
             "b",
         ]
 
+    def test_values_of_the_script_come_before_the_inputs(self) -> None:
+        copy = "CREATE STREAM o AS SELECT who, ms FROM clicks;"
+        values = "INSERT INTO clicks (who, ms, ROWTIME) VALUES ('v', 7, 9);"
+        assert out([CLICKS, copy, values], click("a", "x", 2)) == [("v", {"MS": 7}, 9), ("a", {"MS": 2}, 0)]
+
     def test_a_record_may_go_round_until_a_filter_ends_it(self) -> None:
         made = "CREATE STREAM tries (who STRING KEY, n INT) WITH (kafka_topic='tries', value_format='JSON');"
         again = "INSERT INTO tries SELECT who, n + 1 AS n FROM tries WHERE n < 3;"

@@ -32,8 +32,6 @@ class Session:
                 self._create_as(statement)
             case ast.InsertSelect():
                 self._insert(statement)
-            case ast.InsertValues():
-                self.target_of(statement)
             case ast.DropSource():
                 catalog.drop(statement)
                 self._forget()
