@@ -24,7 +24,7 @@ Key = tuple[object, int]  # topic id where the session uses ids, else topic name
 
 class Followed:
     """One partition of a session: what the client asked for last, and what it was answered last. Of a follower of a
-    cluster `start_offset` is where its log starts."""
+    cluster `start_offset` is where its log starts; -1: it did not say."""
 
     __slots__ = (
         "current_leader_epoch",
@@ -37,8 +37,6 @@ class Followed:
         "start_offset",
         "topic",
     )
-
-    start_offset: int
 
     def __init__(
         self,
@@ -56,7 +54,7 @@ class Followed:
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
         self.high_watermark = -1
-        self.log_start_offset = -1
+        self.log_start_offset = self.start_offset = -1
 
     @property
     def key(self) -> Key:
@@ -114,8 +112,7 @@ class Session:
             known.max_bytes = each.max_bytes
             known.current_leader_epoch = each.current_leader_epoch
             known.last_fetched_epoch = each.last_fetched_epoch
-            if self.privileged:
-                known.start_offset = each.start_offset
+            known.start_offset = each.start_offset
 
     def forget(self, key: Key) -> None:
         self.partitions.pop(key, None)

@@ -179,3 +179,13 @@ def test_a_follower_takes_the_place_of_a_young_consumer() -> None:
     create(cache, 9)
     assert create(cache, 1, privileged=True) is not None
     assert create(cache, 99) is None
+
+
+def test_a_consumer_may_go_on_with_a_followers_session() -> None:
+    """Whoever knows its id may; a consumer does not say where a log of its own starts."""
+    session = create(sessions(), privileged=True)
+    (known,) = session.partitions.values()
+    known.start_offset = 5
+    (again,) = follow(("t", 0))
+    session.follow(again)
+    assert known.start_offset == -1
