@@ -433,3 +433,16 @@ def test_an_unsupported_version_of_api_versions_is_answered_as_version_0(desk: D
     decoded = messages.ApiVersionsResponse.decode(answer, 0, 8)
     assert decoded.error_code == errors.UNSUPPORTED_VERSION
     assert [(each.api_key, each.min_version) for each in decoded.api_keys] == [(18, 0)]
+
+
+def test_who_says_to_be_a_follower_is_refused_in_a_session_too(desk: Desk) -> None:
+    desk.create("t", 2)
+    first = fetch("t", {"partition": 0, "fetch_offset": 0}, {"partition": 1, "fetch_offset": 0}, replica_id=2)
+    first.session_epoch = 0
+    session_id = desk.ask(first, 12).session_id
+    again = fetch(
+        "t", {"partition": 0, "fetch_offset": 0}, replica_id=2, session_id=session_id, session_epoch=1
+    )
+    (topic,) = desk.ask(again, 12).responses
+    assert {row.error_code for row in topic.partitions} == {errors.NOT_LEADER_OR_FOLLOWER}
+    assert desk.connection.closed is None
