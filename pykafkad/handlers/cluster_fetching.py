@@ -217,7 +217,7 @@ class ReplicaFetch(ClusterFetch):
         )
         replica = replica_of(self.request)
         if not self.is_noted:
-            partition.follower_fetched(replica, offset, followed.known_start)
+            partition.follower_fetched(replica, offset, followed.start_offset)
         if data is None or not data.size or self.is_held(partition, replica):
             return answer, 0
         answer.records = data
