@@ -14,16 +14,25 @@ import config_tables
 import tool_options
 
 from pykafkad import handlers
+from pykafkad.handlers import cluster_apis
 
 ROOT = Path(__file__).parent.parent
 
 
 def apis() -> str:
+    alone, together = handlers.APIS, cluster_apis.APIS
     rows = [
-        f"| {key} | {api.name} | {api.versions[0]}–{api.versions[1]} |\n"
-        for key, api in handlers.APIS.items()
+        f"| {key} | {(alone.get(key) or together[key]).name} | {versions(alone, key)} | {versions(together, key)} |\n"
+        for key in sorted({*alone, *together})
     ]
-    return "| key | API | versions |\n|---|---|---|\n" + "".join(rows)
+    return "| key | API | alone | in a cluster |\n|---|---|---|---|\n" + "".join(rows)
+
+
+def versions(served: dict[int, handlers.Api], key: int) -> str:
+    if key not in served:
+        return ""
+    first, last = served[key].versions
+    return f"{first}–{last}"
 
 
 PARTS: dict[str, dict[str, Callable[[], str]]] = {
