@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import internal_topics
-from pykafkad.cluster.topic_creation import Planned
+from pykafkad.cluster.topic_creation import MAX_PARTITIONS_IN_REQUEST, TOO_MANY_PARTITIONS, Planned
 from pykafkad.cluster.turns import tell
-from pykafkad.errors import INVALID_REPLICATION_FACTOR
+from pykafkad.errors import INVALID_REPLICATION_FACTOR, POLICY_VIOLATION, KafkaError
 from pykafkad.logs import logger
 from pykafkad.slices import chunks
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from pykafkad.cluster.image import Image
     from pykafkad.config import BrokerConfig
-    from pykafkad.errors import KafkaError
     from pykafkad.quiet import Allows
     from pykafkad.slices import Work
 
@@ -70,6 +69,9 @@ class AutoCreation:
 
     def create_all(self, names: Sequence[str], done: Callable[[], None]) -> None:
         """`done` is called when it is known of each of the topics what became of it."""
+        if len(names) > MAX_PARTITIONS_IN_REQUEST:  # and each has one: they would all be refused
+            self._say_failed(names[0], len(names), KafkaError(POLICY_VIOLATION, TOO_MANY_PARTITIONS))
+            return done()
         left = set(names)
 
         def told(planned: Planned) -> None:
@@ -119,10 +121,15 @@ class AutoCreation:
 
     def _created(self, planned: Sequence[Planned]) -> None:
         failed = [topic for topic in planned if topic.error is not None and topic.error.code not in TOLD]
-        if failed and self._allows(log, "topics that could not be created", failed[0].name):
-            more = f", nor could {len(failed) - 1} more" if len(failed) > 1 else ""
-            log.warn(f"topic {failed[0].name} could not be created{more}: {failed[0].error}")
+        if failed:
+            self._say_failed(failed[0].name, len(failed), failed[0].error)
         for topic in planned:
             self._creating.discard(topic.name)
             for done, _ in self._waiting.pop(topic.name, ()):
                 tell(done, topic)
+
+    def _say_failed(self, name: str, count: int, error: KafkaError | None) -> None:
+        """One topic, of so many that failed."""
+        if self._allows(log, "topics that could not be created", name):
+            more = f", nor could {count - 1} more" if count > 1 else ""
+            log.warn(f"topic {name} could not be created{more}: {error}")

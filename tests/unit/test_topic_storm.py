@@ -253,6 +253,16 @@ def test_an_auto_creation_is_one_request_of_the_brokers(tmp_path: Path) -> None:
     assert broker.log.bytes_appended - before < 100 * 150, "in one batch"
 
 
+def test_more_missing_topics_than_one_request_may_create_cost_nothing_each(
+    broker: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All would be refused: none is planned, and whoever waits is told at once."""
+    monkeypatch.setattr("pykafkad.cluster.internal_topics.creatable", None)
+    told: list[int] = []
+    broker.controller.auto_create_all([f"t{number}" for number in range(10_001)], lambda: told.append(1))
+    assert told == [1] and not broker.controller.is_auto_creating("t0")
+
+
 @pytest.mark.parametrize("broken", ["topic_creation.Planner.plan", "internal_topics.creatable"])
 def test_topics_can_be_auto_created_again_after_a_failure(
     broker: Any, monkeypatch: pytest.MonkeyPatch, broken: str
