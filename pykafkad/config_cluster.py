@@ -11,8 +11,28 @@ from typing import TYPE_CHECKING
 from pykafkad.config_def import ConfigError
 
 if TYPE_CHECKING:
-    from pykafkad.config import BrokerConfig
+    from collections.abc import Sequence
+    from typing import Any, Protocol
+
     from pykafkad.config_def import Value
+
+    class Listener(Protocol):
+        @property
+        def name(self) -> str: ...
+
+    class Config(Protocol):
+        """What is needed of a BrokerConfig."""
+
+        single_node: bool
+
+        def __getitem__(self, key: str, /) -> Any: ...
+        def explicit(self, name: str) -> bool: ...
+        def text(self, name: str) -> str | None: ...
+        @property
+        def advertised_listeners(self) -> Sequence[Listener]: ...
+        @property
+        def inter_broker_listener(self) -> str: ...
+
 
 # Those that are others in 3.9, and make a difference.
 DEFAULTS: dict[str, Value] = {
@@ -25,7 +45,7 @@ KEY = "zookeeper.connect"
 PROTOCOL = "inter.broker.protocol.version"
 
 
-def check(config: BrokerConfig) -> None:
+def check(config: Config) -> None:
     if not config[KEY].strip():
         raise ConfigError(
             KEY, config[KEY], f"Invalid value for configuration {KEY}", "HOST:PORT,HOST:PORT/CHROOT"
@@ -54,7 +74,7 @@ def protocol_version(text: str) -> tuple[int, int] | None:
     return (int(major), int(minor)) if major.isdecimal() and minor.isdecimal() else None
 
 
-def check_listeners(config: BrokerConfig) -> None:
+def check_listeners(config: Config) -> None:
     """When they are known: other brokers, and the controller, must be able to reach this one."""
     names = [endpoint.name for endpoint in config.advertised_listeners]
     for key in ("inter.broker.listener.name", "control.plane.listener.name"):
