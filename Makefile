@@ -36,7 +36,7 @@ STORM_SEED ?= 20261119
 
 EXT_SOURCES := $(wildcard ext/*.pyx ext/*.pxi ext/*.pxd ext/c/*.c ext/c/*.h)
 C_SOURCES := $(wildcard ext/c/*.c ext/c/*.h bench/*.c tests/seams/*.c)
-STYLED := pykafkad tests compat_tests bench protocol tools setup.py conftest.py
+STYLED := pykafkad tests compat_tests bench examples protocol tools setup.py conftest.py
 
 # Each is a directory and a part of its own, so that no two JVMs are up at a time.
 COMPAT := clients groups transactions history tools exchange cleaner differential spark quickstart recipes znodes cluster
