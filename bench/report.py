@@ -7,9 +7,8 @@ import os
 import platform
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from bench.measures import Sizes
 from bench.plan import Outcome
 from bench.targets import ROWS, Row
 
@@ -39,8 +38,8 @@ def result(outcome: Outcome, row: Row, ours: str, theirs: str) -> dict[str, Any]
     }
 
 
-def results(outcome: Outcome, ours: str, theirs: str) -> list[dict[str, Any]]:
-    found = (result(outcome, row, ours, theirs) for row in ROWS)
+def results(outcome: Outcome, ours: str, theirs: str, rows: list[Row] = ROWS) -> list[dict[str, Any]]:
+    found = (result(outcome, row, ours, theirs) for row in rows)
     return [row for row in found if row is not None]
 
 
@@ -69,7 +68,7 @@ def table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(text)
 
 
-def write_json(path: Path, rows: list[dict[str, Any]], outcome: Outcome, sizes: Sizes) -> None:
+def write_json(path: Path, rows: list[dict[str, Any]], outcome: Outcome, sizes: NamedTuple) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     document = {
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),

@@ -78,8 +78,9 @@ def need_zookeeper() -> None:
 class Kinds:
     """Which program each broker is; may be changed while it is down."""
 
-    def __init__(self, kinds: Iterable[str]) -> None:
+    def __init__(self, kinds: Iterable[str], java: Iterable[str] = JAVA) -> None:
         self.of = dict(enumerate(kinds))
+        self._java = tuple(java)
         self._libs: Path | None = None
 
     def launch(self, broker: BrokerHome) -> Launch:
@@ -89,7 +90,7 @@ class Kinds:
             self._libs = kafka_libs()
         log4j = Path(broker.directory) / "log4j.properties"
         log4j.write_text(LOG4J)
-        command = ["java", *JAVA, f"-Dlog4j.configuration=file:{log4j}", "-cp", f"{self._libs}/*"]
+        command = ["java", *self._java, f"-Dlog4j.configuration=file:{log4j}", "-cp", f"{self._libs}/*"]
         return Launch([*command, "kafka.Kafka", broker.properties], os.environ)
 
 
