@@ -66,8 +66,10 @@ def new_topic(side: ClusterSide, partitions: int) -> Iterator[str]:
     admin.create_topics([NewTopic(name, partitions, BROKERS)], operation_timeout=DEADLINE_S)[name].result()
     side.until_in_sync(name, partitions)
     yield name
-    # By a client that knows who is the controller now.
-    AdminClient({"bootstrap.servers": side.home.bootstrap_servers}).delete_topics([name])[name].result()
+    admin = AdminClient(
+        {"bootstrap.servers": side.home.bootstrap_servers}
+    )  # that knows who is the controller now
+    admin.delete_topics([name])[name].result()
 
 
 def _client(side: ClusterSide, work: str, topic: str, partitions: int, count: int, size: int) -> Numbers:
