@@ -22,6 +22,7 @@ from pykafkad.cluster.zookeeper.controlling import Controlling
 from pykafkad.cluster.zookeeper.departure import Departure
 from pykafkad.cluster.zookeeper.isolation import Isolation
 from pykafkad.cluster.zookeeper.metadata import ClusterImage
+from pykafkad.cluster.zookeeper.presence import Presence
 from pykafkad.cluster.zookeeper.producer_ids import ProducerIds
 from pykafkad.cluster.zookeeper.registration import BrokerRegistration
 from pykafkad.cluster.zookeeper.roles import Roles
@@ -181,6 +182,7 @@ class ClusterBroker(Broker):
             reactor.call_later,
             self.slices.run,
             self.clock.now_ms,
+            partial(Presence, self.node_id, forms.control_listener, self.reactor, self.look_up),
         )
 
     def _session_changed(self, state: State) -> None:

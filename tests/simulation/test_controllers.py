@@ -216,6 +216,19 @@ class Run:
             life.zookeeper.disconnect()
             life.later(self.random.randrange(SESSION_MS), life.zookeeper.reconnect)
 
+    def refuse(self) -> None:
+        """The controller finds that a broker, which may live, refuses connections, and takes them again later."""
+        life, broker_id = self.world.controller, self.random.randrange(BROKERS)
+        if life is None or broker_id == life.id:
+            return
+        assert life.controlling.machine.term is not None
+        known = life.controlling.machine.term.context.brokers.get(broker_id)
+        if known is not None:
+            told = broker_id, known.epoch
+            life.controlling.tell(events.BrokerRefuses(*told))
+            later = events.BrokerAnswers(*told)
+            life.later(self.random.randrange(2 * SESSION_MS), lambda: life.controlling.tell(later))
+
     def fail_disk(self) -> None:
         """A log directory fails, and the broker says so."""
         life = self.some_life()
@@ -243,6 +256,7 @@ ACTIONS_OF_A_RUN: tuple[Callable[[Run], None], ...] = (
     Run.shut_down,
     Run.expire,
     Run.disconnect,
+    Run.refuse,
     Run.fail_disk,
 )
 

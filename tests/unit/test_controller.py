@@ -11,7 +11,7 @@ from pykafkad.pure.controller import events
 from pykafkad.pure.controller.facts import RECOVERED, RECOVERING, Leadership, Partition
 from pykafkad.zookeeper import client as zk
 from pykafkad.zookeeper import config_znodes, znodes
-from tests.controller_kit import Life, World
+from tests.controller_kit import SESSION_MS, Life, World
 
 T: Partition = ("t", 0)
 
@@ -174,6 +174,54 @@ def test_a_broker_that_does_not_answer_holds_up_nobody_else() -> None:
     world.run(10_000)
     assert life(world, 0).controlling.channels.waiting == 0
     assert world.state("t").leader == 1
+
+
+def refuse(world: World, broker_id: int) -> tuple[int, int]:
+    """Its process has ended, the controller is told so, and the session lives on; the broker's id and epoch."""
+    told = broker_id, life(world, broker_id).broker_epoch
+    world.nodes[broker_id].crash()
+    life(world, 0).controlling.tell(events.BrokerRefuses(*told))
+    world.run(100)
+    return told
+
+
+def test_who_refuses_connections_is_gone_before_its_session_ends() -> None:
+    world = cluster([2, 1], [1, 2])
+    refuse(world, 2)
+    assert znodes.broker(2) in world.zookeeper.nodes
+    assert (world.state("t").leader, world.state("t").isr) == (1, [1])
+    assert world.state("t", 1).isr == [1]
+    assert life(world, 1).live == {0, 1}
+    written = [world.state("t", index) for index in range(2)]
+    world.run(SESSION_MS)
+    assert znodes.broker(2) not in world.zookeeper.nodes
+    assert [world.state("t", index) for index in range(2)] == written
+    assert life(world, 0).controlling.channels.waiting == 0
+
+
+def test_who_takes_connections_again_is_back() -> None:
+    world = cluster([2, 1])
+    told = 2, life(world, 2).broker_epoch
+    for event in (events.BrokerRefuses(*told), events.BrokerAnswers(*told)):
+        life(world, 0).controlling.tell(event)
+        world.run(100)
+    assert life(world, 1).live == {0, 1, 2}
+    assert world.state("t").leader == 1
+    life(world, 1).tend()
+    world.run(100)
+    assert world.state("t").isr == [1, 2]
+
+
+def test_who_refused_and_registers_anew_is_back() -> None:
+    world = cluster([2, 1])
+    told = refuse(world, 2)
+    world.run(SESSION_MS)
+    world.start(2)
+    world.run(100)
+    assert life(world, 1).live == {0, 1, 2}
+    life(world, 0).controlling.tell(events.BrokerRefuses(*told))  # which came late
+    world.run(100)
+    assert life(world, 1).live == {0, 1, 2}
 
 
 def test_other_endpoints_are_told() -> None:

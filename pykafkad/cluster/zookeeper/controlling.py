@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pykafkad.cluster.zookeeper.controller_channels import Connect, Later
     from pykafkad.cluster.zookeeper.controller_messages import Forms
+    from pykafkad.cluster.zookeeper.presence import Presence
     from pykafkad.pure.controller.events import Event
     from pykafkad.slices import Run, Work
     from pykafkad.zookeeper.client import ZooKeeper
@@ -54,10 +55,13 @@ class Controlling:
         call_later: Later,
         run: Run,
         now_ms: Callable[[], int],
+        attend: Callable[[Callable[[Event], None]], Presence] | None = None,
     ) -> None:
+        """`attend`: who tells of brokers that refuse connections, given whom to tell."""
         elections = ControllerElections(node_id, lambda: zookeeper.session_id, now_ms, forms)
         self.machine = Machine(node_id, elections, config)
         self.channels = Channels(node_id, forms, connect, call_later, run, self.tell)
+        self.presence = None if attend is None else attend(self.tell)
         self._zookeeper, self._call_later, self._run = zookeeper, call_later, run
         self._line: deque[tuple[Event, str]] = deque()  # with the path whose watch told of it, if one did
         self._told: set[str] = set()  # paths in the line: what waits to be read needs no second event
@@ -162,10 +166,16 @@ class Controlling:
             tell(intent.ticket.answer, intent.answer)
         elif isinstance(intent, intents.Connect):
             self.channels.open(intent.broker)
-        elif isinstance(intent, intents.Disconnect):
+            if self.presence is not None:
+                self.presence.attend(intent.broker)
+        elif isinstance(intent, intents.Disconnect | intents.Abandon):
             self.channels.close(intent.broker_id)
+            if self.presence is not None and isinstance(intent, intents.Disconnect):
+                self.presence.leave(intent.broker_id)
         elif isinstance(intent, intents.DisconnectAll):
             self.channels.close_all()
+            if self.presence is not None:
+                self.presence.leave_all()
         elif isinstance(intent, intents.After):
             self._wait(intent)
         else:

@@ -1,6 +1,7 @@
 """Brokers come, go, come again and say goodbye.
 
-A broker whose epoch rose has come again: for its partitions that is as if it had gone and come.
+A broker whose epoch rose has come again: for its partitions that is as if it had gone and come. So is one that refuses
+connections, though its session lives, and takes them again.
 """
 
 from __future__ import annotations
@@ -9,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.pure.controller import elections
-from pykafkad.pure.controller.intents import Connect, Disconnect, Note
+from pykafkad.pure.controller.intents import Abandon, Connect, Disconnect, Note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pykafkad.pure.controller.events import ControlledShutdown, LeaderAndIsrAnswered
-    from pykafkad.pure.controller.facts import Partition, PartitionReplica
+    from pykafkad.pure.controller.facts import Broker, Partition, PartitionReplica
     from pykafkad.pure.controller.intents import Steps
     from pykafkad.pure.controller.term import Term
 
@@ -27,7 +28,7 @@ class Brokers:
         self._term, self._context = term, term.context
 
     def changed(self) -> Steps[None]:
-        found = yield from self._term.store.brokers()
+        found = yield from self._present()
         known = self._context.brokers
         new = sorted(found.keys() - known.keys())
         dead = sorted(known.keys() - found.keys())
@@ -37,7 +38,7 @@ class Brokers:
                 f"brokers that are new: {new}, gone: {dead}, come again: {again}; alive: {sorted(found)}"
             )
         for broker_id in again + dead:
-            yield Disconnect(broker_id)
+            yield Abandon(broker_id) if broker_id in self._context.refusing else Disconnect(broker_id)
         for broker_id in new + again:
             yield Connect(found[broker_id])
         if new:
@@ -50,6 +51,29 @@ class Brokers:
         if dead:
             yield from self._failed(dead)
             yield from self._term.reassignments.brokers_gone()
+
+    def _present(self) -> Steps[dict[int, Broker]]:
+        """Who is registered, and does not refuse connections."""
+        found = yield from self._term.store.brokers()
+        refusing = self._context.refusing
+        for broker_id, epoch in list(refusing.items()):
+            if broker_id not in found:
+                yield Disconnect(broker_id)
+            if broker_id not in found or found[broker_id].epoch != epoch:
+                del refusing[broker_id]
+        return {broker_id: broker for broker_id, broker in found.items() if broker_id not in refusing}
+
+    def refuses(self, broker_id: int, epoch: int) -> Steps[None]:
+        known = self._context.brokers.get(broker_id)
+        if known is not None and known.epoch == epoch:
+            yield Note(f"broker {broker_id} refuses connections: taken for gone before its session ends")
+            self._context.refusing[broker_id] = epoch
+            yield from self.changed()
+
+    def answers(self, broker_id: int, epoch: int) -> Steps[None]:
+        if self._context.refusing.get(broker_id) == epoch:
+            del self._context.refusing[broker_id]
+            yield from self.changed()
 
     def watch(self, broker_ids: Sequence[int]) -> Steps[None]:
         for broker_id in broker_ids:

@@ -31,11 +31,12 @@ class Topic:
 class Context:
     __slots__ = (
         "brokers", "deleting", "deletion_started", "ineligible", "names", "offline_dirs", "reassigning",
-        "shutting_down", "topics",
+        "refusing", "shutting_down", "topics",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.brokers: dict[int, Broker] = {}
+        self.refusing: dict[int, int] = {}  # brokers that are registered in that epoch, and taken for gone
         self.shutting_down: set[int] = set()
         self.offline_dirs: dict[
             int, set[Partition]

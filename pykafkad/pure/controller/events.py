@@ -76,6 +76,23 @@ class LogDirsFailed(NamedTuple):
     pass
 
 
+# -- what connections say
+
+
+class BrokerRefuses(NamedTuple):
+    """Nobody listens any more where that broker did: its process has ended, though its session has not."""
+
+    broker_id: int
+    broker_epoch: int
+
+
+class BrokerAnswers(NamedTuple):
+    """It takes connections again."""
+
+    broker_id: int
+    broker_epoch: int
+
+
 # -- answers of brokers; of an older controller epoch or broker epoch they count for nothing
 
 
@@ -157,6 +174,8 @@ Event = (
     | ElectionsChanged
     | IsrChanged
     | LogDirsFailed
+    | BrokerRefuses
+    | BrokerAnswers
     | LeaderAndIsrAnswered
     | ReplicasDeleted
     | BalanceDue

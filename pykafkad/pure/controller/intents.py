@@ -92,6 +92,12 @@ class Disconnect(NamedTuple):
     broker_id: int
 
 
+class Abandon(NamedTuple):
+    """The same for one that refuses: whether it answers again is still to be told."""
+
+    broker_id: int
+
+
 class DisconnectAll(NamedTuple):
     """The end of a term."""
 

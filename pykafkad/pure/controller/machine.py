@@ -151,6 +151,8 @@ def _unclean(term: Term, event: events.UncleanElectionEnabled) -> Steps[None]:
 
 HANDLERS: dict[type, Callable[[Term, Any], Steps[None]]] = {
     events.BrokersChanged: lambda term, event: term.brokers.changed(),
+    events.BrokerRefuses: lambda term, event: term.brokers.refuses(event.broker_id, event.broker_epoch),
+    events.BrokerAnswers: lambda term, event: term.brokers.answers(event.broker_id, event.broker_epoch),
     events.BrokerModified: lambda term, event: term.brokers.modified(event.broker_id),
     events.TopicsChanged: lambda term, event: term.topics.changed(),
     events.PartitionsModified: lambda term, event: term.topics.modified(event.topic),
