@@ -18,7 +18,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.pure.replication import NOWHERE, Leadership, Members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Container, Sequence
     from typing import Protocol
 
     from _typeshed import ReadableBuffer
@@ -251,6 +251,8 @@ class Replica:
         KeyError: it is none of the partition's."""
         leadership = self.leadership
         assert leadership is not None
+        if self.waiters and leadership.followers[replica].start_offset != start_offset:
+            self.surroundings.advanced(self)  # who deletes records may wait for that
         leadership.fetched(
             replica, end_offset, start_offset, self.log.log_end_offset, self.surroundings.now_ms()
         )
@@ -396,4 +398,15 @@ class Replica:
         return self.log.epoch_at(offset)
 
     def delete_records(self, before: int) -> int:
-        return self.log.delete_records(before)
+        """Followers that wait are told of the log's start."""
+        start = self.log.delete_records(before)
+        if self.tail is not None:
+            self.surroundings.advanced(self.tail)
+        return start
+
+    def low_watermark(self, live: Container[int]) -> int:
+        """Where the logs of this leader and of all its followers that live start, at the lowest; -1: one has not said."""
+        starts = [self.log.log_start_offset]
+        if self.leadership is not None:
+            starts += [each.start_offset for id, each in self.leadership.followers.items() if id in live]
+        return min(starts)

@@ -209,6 +209,8 @@ class ReplicaFetch(ClusterFetch):
                 answer.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
                 self.urgent = True
                 return answer, 0
+        if -1 < followed.log_start_offset < answer.log_start_offset:
+            self.urgent = True  # records were deleted, and whoever asked for that waits for the followers
         data = partition.read(
             offset,
             min(followed.max_bytes, left),

@@ -1,8 +1,8 @@
 """DeleteRecords (key 21), versions 0 to 2: raises the log start offset (KIP-107).
 
-The answer is sent at once: waiting for followers comes with them. The new offset is checkpointed right after. Segments
-below it are deleted by retention, as in Kafka. Like Kafka, we ignore the timeout, and if a partition is named twice its
-last offset is the one that counts.
+A single node answers at once; in a cluster the answer waits for followers (cluster_deletions.py), up to the request's
+timeout. The new offset is checkpointed right after. Segments below it are deleted by retention, as in Kafka. If a
+partition is named twice its last offset is the one that counts, as in Kafka.
 """
 
 from __future__ import annotations
@@ -33,7 +33,11 @@ needs = (Need(DELETE, TOPIC, "topics.name"),)
 
 
 def handle(broker: Broker, request: DeleteRecordsRequest, context: Context) -> Any:
-    return begun(answer(broker, request))
+    if broker.cluster is None:
+        return begun(answer(broker, request))
+    from pykafkad.handlers.cluster_deletions import answer_in_cluster
+
+    return answer_in_cluster(broker, request, context)
 
 
 def answer(broker: Broker, request: DeleteRecordsRequest) -> Work:
