@@ -1,12 +1,13 @@
 """AlterReplicaLogDirs (key 34), versions 1 and 2: moves partitions to another log directory (KIP-113).
 
 The answer is sent when the move has begun; DescribeLogDirs shows its progress. If a partition is named twice, its last
-directory is the one that counts. storage/moves does the moving.
+directory is the one that counts. storage/moves does the moving. In a cluster a partition may be asked for that comes to
+this broker later: it is REPLICA_NOT_AVAILABLE, and goes there when it comes, as kafka-reassign-partitions.sh wants it.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import AlterReplicaLogDirsRequest
     from pykafkad.slices import Work
+    from pykafkad.storage.zookeeper_directories import ZooKeeperLogs
 
 MOVES_AT_ONCE = 4
 
@@ -58,9 +60,13 @@ def ask(broker: Broker, topic: str, index: int, path: str) -> int:
     try:
         broker.storage.moves.ask(topic, index, path)
     except KafkaError as error:
-        if error.code == errors.UNKNOWN_TOPIC_OR_PARTITION:
-            return missing(broker, topic, index)
-        return error.code
+        if error.code != errors.UNKNOWN_TOPIC_OR_PARTITION:
+            return error.code
+        code = missing(broker, topic, index)
+        if code != errors.NOT_LEADER_OR_FOLLOWER:
+            return code
+        cast("ZooKeeperLogs", broker.storage).prefer(topic, index, path)
+        return errors.REPLICA_NOT_AVAILABLE
     return errors.NONE
 
 

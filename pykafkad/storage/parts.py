@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from pykafkad.clock import Clock
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.files import TopicPartition
+    from pykafkad.storage.log.context import Done
     from pykafkad.storage.log.log import Log
     from pykafkad.workers import Submit
 
@@ -35,6 +36,7 @@ class Moving(Protocol):
     def __iter__(self) -> Iterator[Any]: ...
     def get(self, topic: str, index: int) -> object | None: ...
     def cancel(self, topic: str, index: int, why: str) -> None: ...
+    def cut_off(self, topic: str, index: int, done: Done) -> Done: ...
 
 
 class Retaining(Protocol):

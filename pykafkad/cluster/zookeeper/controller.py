@@ -84,7 +84,8 @@ class ZooKeeperController:
         self._must(self._cluster.changes.load, "the configs could not be read")
         found = self._storage.found()
         finish(self.publishers.publish(self.image.take_delta()))
-        self._storage.open_all(found, self.topic_config)
+        self._storage.open_all(found, self.topic_config, self._storage)
+        self._storage.moves.resume()
 
     def take_over(
         self,

@@ -35,7 +35,7 @@ class Truncations:
     def cut(self, log: Log, step: Step, offset: int, is_wanted: Callable[[], bool], done: Done) -> None:
         manager = self._manager
         manager.compaction.abort(log)
-        manager.moves.cancel(log.topic, log.index, "its end is cut off")
+        done = manager.moves.cut_off(log.topic, log.index, done)
         left = min(offset, log.bases[0]) if step is follower.start_anew else offset
 
         def lowered() -> None:

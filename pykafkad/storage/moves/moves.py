@@ -9,6 +9,7 @@ tests) nobody is asked.
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafkad import errors, uuids
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from pykafkad.storage.directories import LogDirectory
+    from pykafkad.storage.log.context import Done
     from pykafkad.storage.log.log import Log
     from pykafkad.storage.moves.move import Move
     from pykafkad.storage.parts import Logs
@@ -142,6 +144,26 @@ class Moves:
         if move is not None:
             move.cancel(why)
 
+    def cut_off(self, topic: str, index: int, done: Done) -> Done:
+        """The partition's end is about to be cut off, and a copy does not follow that: it begins anew when it is."""
+        move = self.get(topic, index)
+        if move is None:
+            return done
+        move.cancel("its end is cut off")
+        return partial(self._was_cut, move, done)
+
+    def _was_cut(self, move: Move, done: Done, error: KafkaError | None) -> None:
+        done(error)
+        partition = move.partition
+        if not self._stopped and self._manager.get(partition.topic, partition.index) is partition:
+            self._begin_again(partition, move.target)
+
+    def _begin_again(self, partition: Log, target: LogDirectory) -> None:
+        try:
+            self._begin(partition, target)
+        except KafkaError as error:
+            log.warn(f"{partition.name} does not move to {target.path}: {error}")
+
     def drop_offline(self) -> None:
         """A directory failed: what moves from it or to it does not."""
         for move in self:
@@ -201,10 +223,7 @@ class Moves:
                 continue
             self._manager.deletions.rename(directory, path, 0)
             if partition.log_directory is not directory:
-                try:
-                    self._begin(partition, directory)
-                except KafkaError as error:
-                    log.warn(f"{partition.name} does not move to {directory.path}: {error}")
+                self._begin_again(partition, directory)
 
 
 def sync_all(parent: LogDirectory, directory: str, offsets: list[int]) -> None:
