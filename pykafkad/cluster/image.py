@@ -181,6 +181,15 @@ class Image:
         known = broker.directories
         return not known or directory_id in known or directory_id in NOT_TOLD
 
+    def offline_replicas(self, partition: PartitionInfo) -> list[int]:
+        """Those on brokers that are offline, or in log directories that their brokers no longer have (KIP-858)."""
+        directories = partition.directories
+        return [
+            replica
+            for slot, replica in enumerate(partition.replicas)
+            if not self.has_online(replica, directories[slot] if slot < len(directories) else ZERO)
+        ]
+
     def apply(self, record: Any, offset: int | None = None) -> None:
         self._apply[record.api_key](record)
         if offset is not None:

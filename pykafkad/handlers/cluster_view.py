@@ -24,10 +24,9 @@ from pykafkad.pure.authorization import (
     WRITE,
 )
 from pykafkad.slices import chunks
-from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.image import BrokerInfo, Image, PartitionInfo, Topic
+    from pykafkad.cluster.image import BrokerInfo, Image, Topic
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.slices import Work
@@ -80,7 +79,7 @@ def partition_views(image: Image, topic: Topic, kind: str, make: Any, leaderless
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=partition.replicas,
                 isr_nodes=partition.isr,
-                offline_replicas=offline_replicas(image, partition),
+                offline_replicas=image.offline_replicas(partition),
                 **{field: getattr(partition, field) for field in more},
             )
             for index, partition in enumerate(some, len(views))
@@ -90,16 +89,6 @@ def partition_views(image: Image, topic: Topic, kind: str, make: Any, leaderless
     if topic.cache.get(mark) is ours:  # no partition has changed since we began
         topic.cache[kind] = views
     return views
-
-
-def offline_replicas(image: Image, partition: PartitionInfo) -> list[int]:
-    """Replicas on brokers that are offline, or in log directories that their brokers no longer have (KIP-858)."""
-    directories = partition.directories
-    return [
-        replica
-        for slot, replica in enumerate(partition.replicas)
-        if not image.has_online(replica, directories[slot] if slot < len(directories) else ZERO)
-    ]
 
 
 def why_missing(name: str) -> int:

@@ -384,3 +384,23 @@ def test_the_coordinator_of_a_key_is_whoever_leads_its_partition(
         found.append((row.node_id, row.host, row.error_code))
     nobody = (-1, "", errors.COORDINATOR_NOT_AVAILABLE)
     assert found == [(2, "host2", errors.NONE), nobody, nobody, (0, "host0", errors.NONE)]
+
+
+# -- what clients are told
+
+
+def test_offline_replicas_are_those_that_the_controller_names(desk: ClusterDesk) -> None:
+    """One that is shutting down lives and is offline; one that is gone is, when the controller says so."""
+    vars(desk).update(cluster_id="c" * 22, controller=SimpleNamespace(controller_id=9))
+    desk.connection.listener = SimpleNamespace(owner=SimpleNamespace(name="PLAINTEXT"))  # type: ignore[attr-defined]
+
+    def offline(*states: Any) -> list[list[int]]:
+        live = [live_broker(broker_id) for broker_id in (0, 1)]
+        desk.ask(UpdateMetadata(live_brokers=live, topic_states=[topic_known(*states)], **told({})), 8)
+        topic = messages.MetadataRequest.MetadataRequestTopic(name="orders")
+        (found,) = desk.ask(messages.MetadataRequest(topics=[topic]), 12).topics
+        return [each.offline_replicas for each in found.partitions]
+
+    assert offline(known(0, offline_replicas=[1]), known(2)) == [[1], [], []]
+    assert offline(known(0, offline_replicas=[1, 2])) == [[1, 2], [], []]
+    assert offline(known(0)) == [[], [], []]

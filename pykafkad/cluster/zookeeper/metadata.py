@@ -33,6 +33,16 @@ MOST_PARTITIONS = 1_000_000  # of a topic: an index beyond is nobody's
 log = logger("metadata")
 
 
+class ToldPartition(PartitionInfo):
+    """As the controller told of it."""
+
+    __slots__ = ("offline_replicas",)
+
+    def __init__(self, state: Any) -> None:
+        super().__init__(as_record(state))
+        self.offline_replicas: list[int] = state.offline_replicas
+
+
 class ClusterImage(Image):
     def __init__(self) -> None:
         super().__init__()
@@ -67,6 +77,10 @@ class ClusterImage(Image):
 
     # -- topics
 
+    def offline_replicas(self, partition: PartitionInfo) -> list[int]:
+        """As the controller says: those of a broker that is shutting down, too, though it lives."""
+        return partition.offline_replicas if isinstance(partition, ToldPartition) else []
+
     def _delete(self, name: str) -> None:
         topic = self.topics.get(name)
         if topic is not None:
@@ -82,7 +96,7 @@ class ClusterImage(Image):
             self._partition(
                 PartitionRecord(topic_id=topic.id, partition_id=len(topic.partitions), leader=NO_LEADER)
             )
-        told = PartitionInfo(as_record(state))
+        told = ToldPartition(state)
         if told.leader_epoch != topic.partitions[index].leader_epoch:
             self._delta.leader_elected(topic, index)
         topic.partitions[index] = told
