@@ -224,7 +224,7 @@ class BrokerConfig:
     @property
     def unhonoured(self) -> list[str]:
         """Known keys that are set and have no effect in this broker."""
-        honoured = config_table.HONOURED
+        honoured = config_table.honoured(is_clustered=self.is_clustered)
         return [
             name
             for name in self.texts

@@ -151,3 +151,8 @@ TOPIC_HONOURED: frozenset[str] = frozenset({
     "min.cleanable.dirty.ratio", "min.compaction.lag.ms", "min.insync.replicas", "preallocate",
     "retention.bytes", "retention.ms", "segment.bytes", "segment.index.bytes", "segment.jitter.ms", "segment.ms",
 })  # fmt: skip
+# Those that only a broker in a cluster acts upon besides.
+TOPIC_HONOURED_IN_CLUSTER: frozenset[str] = frozenset({
+    "follower.replication.throttled.replicas", "leader.replication.throttled.replicas",
+    "unclean.leader.election.enable",
+})  # fmt: skip

@@ -3,7 +3,8 @@
 Owns facts alone: name, type, default, validator, importance, scope and whether Kafka hides the key. The rows are in the
 order in which Kafka checks them, so that of several mistakes the same one is reported first. Literals only: the
 compiled file holds one constant, which costs next to nothing to import. OWN are keys that Kafka does not have. HONOURED
-are those of Kafka's keys that this broker acts upon; IN_PART says which of them only partly.
+are those of Kafka's keys that this broker acts upon, some of them only in a cluster (OF_A_CLUSTER) or only as a single
+node (OF_A_SINGLE_NODE); IN_PART says which of them only partly.
 """
 
 from __future__ import annotations
@@ -430,6 +431,14 @@ OF_A_CLUSTER: frozenset[str] = frozenset({
     "unclean.leader.election.enable",
 })  # fmt: skip
 
+# Those that only a broker with a metadata log of its own acts upon.
+OF_A_SINGLE_NODE: frozenset[str] = frozenset({
+    "internal.metadata.log.segment.bytes", "metadata.log.dir",
+    "metadata.log.max.record.bytes.between.snapshots", "metadata.log.max.snapshot.interval.ms",
+    "metadata.log.segment.bytes", "metadata.log.segment.ms", "metadata.max.retention.bytes",
+    "metadata.max.retention.ms",
+})  # fmt: skip
+
 # The keys that this broker acts upon; any other known key that is set is named in one warning at start.
 HONOURED: frozenset[str] = frozenset({
     "add.partitions.to.txn.retry.backoff.max.ms", "add.partitions.to.txn.retry.backoff.ms",
@@ -452,10 +461,7 @@ HONOURED: frozenset[str] = frozenset({
     "log.roll.jitter.ms", "log.roll.ms", "log.segment.bytes", "log.segment.delete.delay.ms",
     "max.connections", "max.connections.per.ip", "max.connections.per.ip.overrides",
     "max.incremental.fetch.session.cache.slots", "max.request.partition.size.limit", "message.max.bytes",
-    "internal.metadata.log.segment.bytes", "metadata.log.dir",
-    "metadata.log.max.record.bytes.between.snapshots", "metadata.log.max.snapshot.interval.ms",
-    "metadata.log.segment.bytes", "metadata.log.segment.ms", "metadata.max.retention.bytes",
-    "metadata.max.retention.ms", "min.insync.replicas", "node.id", "num.partitions", "num.recovery.threads.per.data.dir",
+    "min.insync.replicas", "node.id", "num.partitions", "num.recovery.threads.per.data.dir",
     "num.replica.alter.log.dirs.threads",
     "process.roles", "producer.id.expiration.check.interval.ms",
     "producer.id.expiration.ms", "replica.high.watermark.checkpoint.interval.ms",
@@ -481,13 +487,19 @@ HONOURED: frozenset[str] = frozenset({
     "transaction.state.log.load.buffer.size", "transaction.state.log.min.isr",
     "transaction.state.log.num.partitions", "transaction.state.log.replication.factor",
     "transaction.state.log.segment.bytes", "transactional.id.expiration.ms",
-    *OF_A_CLUSTER,
+    *OF_A_CLUSTER, *OF_A_SINGLE_NODE,
 })  # fmt: skip
 
 # The keys that are honoured only in part.
 IN_PART: dict[str, str] = {
     **dict.fromkeys(OF_A_CLUSTER, "a single node has no use of it"),
+    **dict.fromkeys(OF_A_SINGLE_NODE, "a cluster on ZooKeeper has no use of it"),
     "group.coordinator.rebalance.protocols": "consumer can be left out; share and streams are never served",
     "log.initial.task.delay.ms": "retention waits for it, the other tasks for their interval",
     "num.replica.alter.log.dirs.threads": "2 at most",
 }
+
+
+def honoured(*, is_clustered: bool) -> frozenset[str]:
+    """Those that this kind of broker acts upon."""
+    return HONOURED - (OF_A_SINGLE_NODE if is_clustered else OF_A_CLUSTER)

@@ -8,7 +8,7 @@ from pykafkad import config, config_docs
 from pykafkad.cluster.dynamic_config import DYNAMIC, without_effect
 from pykafkad.config import BROKER_KEYS, OWN_KEYS, TOPIC_KEYS, Key
 from pykafkad.config_def import to_text
-from pykafkad.config_entities import TOPIC_HONOURED
+from pykafkad.config_entities import TOPIC_HONOURED, TOPIC_HONOURED_IN_CLUSTER
 from pykafkad.config_table import HONOURED, IN_PART
 
 # What our own keys are for; those of Kafka are in config_docs.
@@ -82,9 +82,14 @@ def topics() -> str:
         if not TOPIC_KEYS[name].internal
     ]
     others = [
-        f"`{name}`" for name in sorted(TOPIC_KEYS.keys() - TOPIC_HONOURED) if not TOPIC_KEYS[name].internal
+        f"`{name}`"
+        for name in sorted(TOPIC_KEYS.keys() - TOPIC_HONOURED - TOPIC_HONOURED_IN_CLUSTER)
+        if not TOPIC_KEYS[name].internal
     ]
-    return f"{HEAD}{''.join(rows)}\nKept and shown, and without effect: {', '.join(others)}.\n"
+    return (
+        f"{HEAD}{''.join(rows)}\nKept and shown, and without effect: {', '.join(others)}.\n"
+        f"\nOf effect in a cluster on ZooKeeper alone: {listed(TOPIC_HONOURED_IN_CLUSTER)}"
+    )
 
 
 def row(key: Key, about: str, default: object) -> str:
@@ -94,8 +99,15 @@ def row(key: Key, about: str, default: object) -> str:
 
 
 def without_effect_while_running() -> str:
-    silent = [name for name in DYNAMIC if without_effect(name)]
-    return f"These {len(silent)} are stored and shown: {listed(silent)}"
+    alone, in_cluster = (
+        {name for name in DYNAMIC if without_effect(name, is_clustered=is_clustered)}
+        for is_clustered in (False, True)
+    )
+    silent = alone & in_cluster
+    return (
+        f"These {len(silent)} are stored and shown: {listed(silent)}\n"
+        f"These {len(alone - silent)} count in a cluster on ZooKeeper alone: {listed(alone - silent)}"
+    )
 
 
 def listed(names: Iterable[str]) -> str:

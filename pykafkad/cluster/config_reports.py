@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pykafkad.cluster.config_rules import CLIENT_METRICS, GROUP, shown
 from pykafkad.cluster.dynamic_config import without_effect
 from pykafkad.cluster.image import BROKER_RESOURCE, TOPIC_RESOURCE
-from pykafkad.config_entities import TOPIC_HONOURED
+from pykafkad.config_entities import TOPIC_HONOURED, TOPIC_HONOURED_IN_CLUSTER
 from pykafkad.logs import logger
 from pykafkad.slices import GO_ON
 
@@ -25,15 +25,21 @@ NAMES = {TOPIC_RESOURCE: "topic", BROKER_RESOURCE: "node", CLIENT_METRICS: "clie
 log = logger("config")
 
 
-def report(delta: Delta, image: Image) -> Work:
+def report(delta: Delta, image: Image, *, is_clustered: bool) -> Work:
     for (resource_type, name), written in delta.configs.items():
         if resource_type in NAMES:
-            report_one(resource_type, name, image.configs.get((resource_type, name), {}), written)
+            configs = image.configs.get((resource_type, name), {})
+            report_one(resource_type, name, configs, written, is_clustered=is_clustered)
         yield GO_ON
 
 
 def report_one(
-    resource_type: int, name: str, configs: Mapping[str, str], written: Mapping[str, str | None]
+    resource_type: int,
+    name: str,
+    configs: Mapping[str, str],
+    written: Mapping[str, str | None],
+    *,
+    is_clustered: bool,
 ) -> None:
     """`configs`: all that it has by now."""
     keys = list(islice(configs, SAID_MAX))
@@ -41,16 +47,18 @@ def report_one(
     more = f" and {len(configs) - len(keys)} more" if len(configs) > len(keys) else ""
     log.info(f"Updating {NAMES[resource_type]} {name} with new configuration : {said}{more}")
     unheard = [
-        key for key, value in islice(written.items(), SAID_MAX) if is_unheard(resource_type, key, value)
+        key
+        for key, value in islice(written.items(), SAID_MAX)
+        if is_unheard(resource_type, key, value, is_clustered=is_clustered)
     ]
     if unheard:
         log.warn(f"These configurations '[{', '.join(unheard)}]' are known, but change nothing here.")
 
 
-def is_unheard(resource_type: int, key: str, value: str | None) -> bool:
+def is_unheard(resource_type: int, key: str, value: str | None, *, is_clustered: bool) -> bool:
     """Kafka's, set, and without any effect here."""
     if value is None:
         return False
     if resource_type == TOPIC_RESOURCE:
-        return key not in TOPIC_HONOURED
-    return resource_type == BROKER_RESOURCE and without_effect(key)
+        return key not in TOPIC_HONOURED and not (is_clustered and key in TOPIC_HONOURED_IN_CLUSTER)
+    return resource_type == BROKER_RESOURCE and without_effect(key, is_clustered=is_clustered)

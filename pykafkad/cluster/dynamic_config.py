@@ -15,7 +15,7 @@ from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE
 from pykafkad.config import BROKER_KEYS, OWN_KEYS, ConfigError
 from pykafkad.config_def import rows
 from pykafkad.config_entities import QUOTA_BROKER, TOPIC_SYNONYMS
-from pykafkad.config_table import HONOURED
+from pykafkad.config_table import honoured
 from pykafkad.logs import logger
 
 if TYPE_CHECKING:
@@ -33,6 +33,7 @@ LISTENER_PREFIX = "listener.name."
 QUOTAS = rows(QUOTA_BROKER)
 DYNAMIC = {**QUOTAS, **{name: key for name, key in (BROKER_KEYS | OWN_KEYS).items() if key.scope}}
 QUOTAS_HONOURED = frozenset({"replica.alter.log.dirs.io.max.bytes.per.second"})
+QUOTAS_IN_CLUSTER = frozenset({"follower.replication.throttled.rate", "leader.replication.throttled.rate"})
 OF_TOPICS = frozenset(key for synonyms in TOPIC_SYNONYMS.values() for key, _ in synonyms)
 
 SECURITY = frozenset({
@@ -61,7 +62,7 @@ class DynamicConfig:
         if delta.configs and not delta.is_whole:
             from pykafkad.cluster import config_reports
 
-            yield from config_reports.report(delta, self._image)
+            yield from config_reports.report(delta, self._image, is_clustered=self.config.is_clustered)
         ours = (BROKER_RESOURCE, ALL_BROKERS), (BROKER_RESOURCE, str(self.node_id))
         if any(resource in delta.configs for resource in ours):
             delta.broker_keys = self.refresh()
@@ -110,12 +111,14 @@ def means_something(name: str) -> bool:
     return name in BROKER_KEYS or name in DYNAMIC or name.startswith(LISTENER_PREFIX)
 
 
-def without_effect(name: str) -> bool:
+def without_effect(name: str, *, is_clustered: bool = False) -> bool:
     """Whether it is a dynamic key of Kafka's that changes nothing here: it is stored and shown."""
     base = base_name(name)
-    if base not in DYNAMIC or base in OWN_KEYS:
+    if base not in DYNAMIC or base in OWN_KEYS or base in QUOTAS_HONOURED:
         return False
-    return base not in HONOURED and base not in QUOTAS_HONOURED
+    if is_clustered and base in QUOTAS_IN_CLUSTER:
+        return False
+    return base not in honoured(is_clustered=is_clustered)
 
 
 def why_ignored(name: str, text: str, *, per_broker: bool) -> str | None:

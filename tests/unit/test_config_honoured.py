@@ -13,9 +13,10 @@ import pytest
 
 import pykafkad
 from pykafkad import config_entities, config_table
-from pykafkad.cluster import internal_topics, topic_names
+from pykafkad.cluster import config_reports, internal_topics, topic_names
 from pykafkad.cluster.dynamic_config import DYNAMIC, without_effect
-from pykafkad.config import BROKER_KEYS, OWN_KEYS
+from pykafkad.cluster.image import BROKER_RESOURCE, TOPIC_RESOURCE
+from pykafkad.config import BROKER_KEYS, OWN_KEYS, BrokerConfig
 from pykafkad.pure.groups import settings
 
 PACKAGE = Path(pykafkad.__file__).parent
@@ -118,6 +119,53 @@ def test_which_dynamic_keys_change_nothing(name: str, is_without: bool) -> None:
     assert without_effect(name) == is_without
 
 
-def test_every_dynamic_key_either_counts_or_is_said_not_to() -> None:
-    silent = {name for name in DYNAMIC if without_effect(name)}
-    assert silent.isdisjoint(config_table.HONOURED) and len(silent) > 40
+@pytest.mark.parametrize("is_clustered", [False, True])
+def test_every_dynamic_key_either_counts_or_is_said_not_to(is_clustered: bool) -> None:
+    silent = {name for name in DYNAMIC if without_effect(name, is_clustered=is_clustered)}
+    assert silent.isdisjoint(config_table.honoured(is_clustered=is_clustered)) and len(silent) > 40
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("leader.replication.throttled.rate", True),
+        ("follower.replication.throttled.rate", True),
+        ("num.replica.fetchers", True),
+        ("unclean.leader.election.enable", True),
+        ("log.retention.ms", True),
+        ("num.io.threads", False),
+    ],
+)
+def test_what_counts_in_a_cluster_is_not_said_to_change_nothing(name: str, counts: bool) -> None:
+    assert without_effect(name, is_clustered=True) != counts
+
+
+OF_BOTH_KINDS = {
+    "unclean.leader.election.enable": "true",
+    "metadata.log.segment.ms": "60000",
+    "num.io.threads": "3",
+}
+
+
+def test_a_start_names_what_changes_nothing_for_this_kind_of_broker() -> None:
+    alone = BrokerConfig.from_sources(OF_BOTH_KINDS)
+    assert set(alone.unhonoured) == {"unclean.leader.election.enable", "num.io.threads"}
+    zookeeper = {"zookeeper.connect": "localhost:2181", "broker.id": "1"}
+    clustered = BrokerConfig.from_sources(OF_BOTH_KINDS | zookeeper)
+    assert set(clustered.unhonoured) == {"metadata.log.segment.ms", "num.io.threads"}
+
+
+@pytest.mark.parametrize("is_clustered", [False, True])
+def test_what_is_said_of_changed_configs_depends_on_the_kind_of_broker(is_clustered: bool) -> None:
+    def is_said(kind: int, *names: str) -> list[bool]:
+        return [config_reports.is_unheard(kind, name, "1", is_clustered=is_clustered) for name in names]
+
+    of_cluster = not is_clustered
+    assert is_said(BROKER_RESOURCE, "num.replica.fetchers", "num.io.threads") == [of_cluster, True]
+    assert is_said(
+        TOPIC_RESOURCE,
+        "unclean.leader.election.enable",
+        "leader.replication.throttled.replicas",
+        "retention.ms",
+        "remote.log.copy.disable",
+    ) == [of_cluster, of_cluster, False, True]
