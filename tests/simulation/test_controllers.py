@@ -435,6 +435,6 @@ def test_every_crash_of_a_controller(name: str, is_done: bool) -> None:
             failure.add_note(f"it died at operation {number}")
             raise
         if not has_died:
-            assert number > 2, "it asked ZooKeeper for nothing"
+            assert number > 1, "it asked ZooKeeper for nothing"
             return
     raise AssertionError("it never ends")

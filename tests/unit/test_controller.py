@@ -199,6 +199,18 @@ def test_who_refuses_connections_is_gone_before_its_session_ends() -> None:
     assert life(world, 0).controlling.channels.waiting == 0
 
 
+def test_an_isr_that_a_leader_wrote_meanwhile_decides() -> None:
+    """What the controller read last is only good for a first attempt."""
+    world = cluster([1, 2, 3], [2, 1, 3], brokers=4)
+    for index, isr in ((0, (1, 3)), (1, (2, 3))):
+        state = world.state("t", index)._replace(isr=isr)
+        world.zookeeper.do(zk.SetData(znodes.state("t", index), znodes.write_state(state)))
+    world.nodes[1].stop()
+    world.run(100)
+    assert (world.state("t").leader, tuple(world.state("t").isr)) == (3, (3,))
+    assert (world.state("t", 1).leader, tuple(world.state("t", 1).isr)) == (2, (2, 3))
+
+
 def test_who_takes_connections_again_is_back() -> None:
     world = cluster([2, 1])
     told = 2, life(world, 2).broker_epoch

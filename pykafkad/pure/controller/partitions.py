@@ -78,7 +78,8 @@ class Partitions:
 
     def elect(self, partitions: Sequence[Partition], rule: Rule | None = None) -> Steps[dict[Partition, str]]:
         """A leader for each, by the rule for offline partitions if no other is given; why those failed that did. Who is
-        elected, and who follows, is told."""
+        elected, and who follows, is told. The first attempt is made with what was read or written last: a state that
+        somebody else has changed since is not written, and is read then."""
         failures: dict[Partition, str] = {}
         batch = self._term.batch()
         allowed = self._allowed(partitions, ONLINE)
@@ -86,6 +87,10 @@ class Partitions:
         remaining = [each for each in allowed if self._context.partition_state(each) != NEW]
         if new:
             failures.update((yield from self._initialize(new, batch)))
+        known = {each: state for each in remaining if (state := self._context.leadership(each)) is not None}
+        refused: dict[Partition, str] = {}
+        yield from self._choose(known, rule, batch, refused)
+        remaining = [each for each in remaining if known.get(each) == self._context.leadership(each)]
         while remaining:
             remaining = yield from self._elect(remaining, rule, batch, failures)
         yield from batch.send()
@@ -138,11 +143,20 @@ class Partitions:
         self, partitions: list[Partition], rule: Rule | None, batch: Batch, failures: dict[Partition, str]
     ) -> Steps[list[Partition]]:
         """One attempt; those that somebody else changed meanwhile are to be tried again."""
-        context = self._context
         states = yield from self._term.store.states(partitions)
         for partition in partitions:
             if partition not in states:
                 failures[partition] = "its state is not in ZooKeeper"
+        return (yield from self._choose(states, rule, batch, failures))
+
+    def _choose(
+        self,
+        states: Mapping[Partition, Leadership],
+        rule: Rule | None,
+        batch: Batch,
+        failures: dict[Partition, str],
+    ) -> Steps[list[Partition]]:
+        context = self._context
         rules = yield from self._rules(states, rule)
         recipients: dict[Partition, tuple[int, ...]] = {}
         chosen: dict[Partition, Leadership] = {}

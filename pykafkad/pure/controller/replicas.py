@@ -146,11 +146,18 @@ class Replicas:
     def _remove_from_isr(
         self, broker_id: int, partitions: list[Partition]
     ) -> Steps[dict[Partition, Leadership]]:
-        """The leaderships after that, also of those partitions in whose ISR it was not."""
-        result: dict[Partition, Leadership] = {}
+        """The leaderships after that, also of those partitions in whose ISR it was not. What was read or written last is
+        good for a first attempt, since a state that somebody else has changed since is not written."""
+        wanted = {
+            partition: leadership.without(broker_id)
+            for partition in partitions
+            if (leadership := self._context.leadership(partition)) and broker_id in leadership.isr
+        }
+        result: dict[Partition, Leadership] = (yield from self._term.store.write_states(wanted)).done
+        partitions = [each for each in partitions if each not in result]
         while partitions:
             states = yield from self._term.store.states(partitions)
-            wanted: dict[Partition, Leadership] = {}
+            wanted = {}
             for is_turn, partition in paced(partitions):
                 if is_turn:
                     yield
