@@ -161,15 +161,15 @@ class Replica:
 
     def written(self, end_offset: int) -> None:
         """The high watermark is what this log has and, of a leader, those in sync have too; of a follower, what its
-        leader says."""
-        self._end_offset = end_offset
+        leader says. Followers wait at the end of this log, whatever the high watermark does."""
+        is_longer, self._end_offset = end_offset > self._end_offset, end_offset
         limit = self._limit
         mark = end_offset if end_offset < limit else limit
         if mark > self.log.high_watermark:
             self.log.advance_high_watermark(mark)
             if self.waiters:
                 self.surroundings.advanced(self)
-        if self.tail is not None:
+        if is_longer and self.tail is not None:
             self.surroundings.advanced(self.tail)
 
     def reconfigured(self) -> None:

@@ -64,20 +64,27 @@ needs = (
 
 def handle(broker: Broker, request: FetchRequest, context: Context) -> Any:
     if broker.cluster is not None:
-        return begun(in_cluster(broker, request, context))
+        return in_cluster(broker, request, context)
     if is_large(request):
         return in_slices(broker, request, context)
+    return small(broker, request, context)
+
+
+def small(broker: Broker, request: FetchRequest, context: Context, kind: type[Fetch] | None = None) -> Any:
     uses_topic_ids = context.version >= TOPIC_IDS_SINCE
     if makes_no_sense(request, request.topics, uses_topic_ids):
         return finish(failed_as_a_whole(request, context.version))
     asked: dict[Key, Followed] = {}
     for topic in request.topics:
-        note(asked, topic.topic_id if uses_topic_ids else topic.topic, topic.partitions)
+        name = topic.topic_id if uses_topic_ids else topic.topic
+        note(asked, name, topic.partitions)
+        if kind is not None and kind.is_follower:
+            note_starts(asked, name, topic.partitions)
     sessions = broker.fetch_sessions
     decision = sessions.decide(request.session_id, request.session_epoch, uses_topic_ids=uses_topic_ids)
     if decision.session is not None:
         finish(update(decision.session, request, asked, uses_topic_ids))
-    return decided(broker, request, context, asked, decision)
+    return decided(broker, request, context, asked, decision, kind)
 
 
 def is_large(request: FetchRequest) -> bool:
@@ -90,10 +97,13 @@ def is_large(request: FetchRequest) -> bool:
     return any(len(topic.partitions) > FEW for topic in forgotten) if forgotten else False
 
 
-def in_cluster(broker: Broker, request: FetchRequest, context: Context) -> Reading:
+def in_cluster(broker: Broker, request: FetchRequest, context: Context) -> Any:
+    """Sessions of followers are long, and what they ask is short: some steps are taken at once."""
     from pykafkad.handlers.cluster_fetching import kind_of
 
-    return (yield from in_slices(broker, request, context, kind_of(request)))
+    way = in_slices if is_large(request) else small
+    result = way(broker, request, context, kind_of(request))
+    return begun(result) if type(result) is GeneratorType else result
 
 
 def in_slices(

@@ -12,7 +12,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.clock import ManualClock
-from pykafkad.cluster.replica import Replica
+from pykafkad.cluster.replica import Replica, Tail
 from pykafkad.cluster.replicas import Replicas
 from pykafkad.errors import KafkaError
 from pykafkad.pure.replication import Members
@@ -77,6 +77,22 @@ def test_a_leader_waits_for_those_in_sync(node: Node) -> None:
     assert (replica.high_watermark, node.told) == (2, [2]) and not replica.check_appended(3)
     replica.follower_fetched(2, 3, 0)
     assert replica.check_appended(3) and replica.last_stable_offset == 3
+
+
+def test_followers_that_wait_are_told_of_records_alone(node: Node) -> None:
+    """What one of them has, and what that makes of the high watermark, is no news for another."""
+    replica = node.replica
+    replica.become_leader(1, (1, 2, 3), (1, 2, 3))
+    replica.tail = Tail()
+    told: list[Any] = []
+    node.replicas.advanced = told.append
+    node.append()
+    assert told == [replica.tail]
+    for follower in (2, 3):
+        replica.follower_fetched(follower, 1, 0)
+    assert replica.high_watermark == 1 and told == [replica.tail, replica]
+    replica.become_follower(2, 2)
+    assert told[2:] == [replica, replica.tail]
 
 
 def test_a_follower_that_caught_up_is_asked_into_the_isr(node: Node) -> None:
