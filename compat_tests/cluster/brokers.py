@@ -106,14 +106,18 @@ class MixedCluster(Cluster):
 
     def __init__(
         self,
-        kinds: Iterable[str] = (),
+        kinds: Iterable[str] | Kinds = (),
         topics: Mapping[str, int] | None = None,
         config: Mapping[str, str] | None = None,
+        zookeeper: str | None = None,
     ) -> None:
+        """`zookeeper`: one that runs already."""
         need_zookeeper()
-        self.kinds = Kinds(kinds or [chosen()] * 3)
+        self.kinds = kinds if isinstance(kinds, Kinds) else Kinds(kinds or [chosen()] * 3)
         given = {**CONFIG, **(config or {})}
-        super().__init__(len(self.kinds.of), topics or {}, given, launch=self.kinds.launch)
+        super().__init__(
+            len(self.kinds.of), topics or {}, given, zookeeper=zookeeper, launch=self.kinds.launch
+        )
 
     def replace(self, id: int, kind: str) -> None:
         """Another program goes on with the broker's data: stopped in order, and started."""
