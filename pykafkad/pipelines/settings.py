@@ -11,6 +11,8 @@ from typing import NamedTuple
 from pykafkad.pipelines.errors import NOWHERE, Position, StatementError, did_you_mean
 
 PREFIX = "ksql.streams."
+EXACTLY_ONCE = "exactly_once_v2"
+"""What processing.guarantee may be where a host can promise it."""
 
 
 class Setting(NamedTuple):
@@ -31,6 +33,11 @@ FORMATS = ("KAFKA", "JSON", "DELIMITED", "NONE", "AVRO", "JSON_SR")
 SETTINGS: dict[str, Setting] = {
     "auto.offset.reset": Setting(
         "latest", "where a query that has never run begins to read", ("earliest", "latest")
+    ),
+    "processing.guarantee": Setting(
+        "at_least_once",
+        "how often what follows from a record is written; exactly once where Spark runs the queries",
+        ("at_least_once", EXACTLY_ONCE),
     ),
     "ksql.persistence.default.format.key": Setting("KAFKA", "KEY_FORMAT of statements without one", FORMATS),
     "ksql.persistence.default.format.value": Setting("", "VALUE_FORMAT of statements without one", FORMATS),

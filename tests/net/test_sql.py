@@ -32,7 +32,7 @@ CREATE TABLE per AS SELECT who, COUNT(*) AS n, SUM(m) AS m FROM far GROUP BY who
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    with Broker() as running:
+    with Broker(config={"log.retention.ms": "-1"}) as running:  # the records' times are those of 1970
         yield running
 
 
@@ -267,6 +267,16 @@ def test_a_broker_that_is_not_there_is_one_line(tmp_path: Path) -> None:
         check=False,
     )
     assert found.returncode == 1 and len(found.stderr.splitlines()) == 1
+
+
+def test_what_is_promised_only_in_spark_is_refused_before_a_query_begins(
+    broker: Broker, tmp_path: Path
+) -> None:
+    file = tmp_path / "once.sql"
+    file.write_text("SET 'processing.guarantee' = 'exactly_once_v2';" + SCRIPT)
+    found = sql(broker, "run", str(file), "--once", code=1)
+    assert "processing.guarantee=exactly_once_v2 is kept where Spark runs the queries" in found.stderr
+    assert found.stdout == ""
 
 
 def test_a_wrong_command_line_is_refused() -> None:

@@ -11,6 +11,7 @@ from types import FrameType
 from pykafkad.pipelines.checking import Checker, read
 from pykafkad.pipelines.commands.arguments import Arguments, UsageError
 from pykafkad.pipelines.commands.explain import width
+from pykafkad.pipelines.commands.test import missing_for_spark
 from pykafkad.pipelines.rendering import lines
 from pykafkad.pipelines.running.broker import Broker
 from pykafkad.pipelines.running.checkpoints import ANEW, KEEP, Checkpoints
@@ -26,12 +27,14 @@ Obeys the statements of a script and keeps its queries going until it is stopped
 script is checked. Progress goes to a terminal's last line, or once a second as JSON lines into a pipe, where the
 answers of statements go to standard error.
 
-Queries run in this process. With --checkpoints they go on where the last run of the
-script ended, however it ended, and write at least once what follows from each record; else they begin anew.
+Queries run in this process, or with --host spark in Spark. With --checkpoints they go on where the last run of the
+script ended, however it ended, and write at least once what follows from each record (in Spark exactly once after
+SET 'processing.guarantee' = 'exactly_once_v2'); else they begin anew.
 
   --bootstrap-server HOST:PORT  the brokers; without it those of KAFKA_BOOTSTRAP_SERVERS, else localhost:9092
   --command-config FILE  configs of a Kafka client
-  --host HOST       where the queries run: local, in this process
+  --host HOST       where the queries run: local, in this process (the default), or spark
+  --master URL      of spark: its cluster; without it, all processors of this machine (local[*])
   --once            do what is in the topics now, with all that follows from it, and end
   --until-idle      end when the queries have done all that there is
   --checkpoints DIR  keep there how far the queries are, and their state
@@ -39,16 +42,15 @@ script ended, however it ended, and write at least once what follows from each r
 
 With --once and --until-idle queries begin at the earliest records unless the script sets auto.offset.reset.
 """
-OPTIONS = ("--bootstrap-server", "--command-config", "--host", "--checkpoints", "--changed")
+OPTIONS = ("--bootstrap-server", "--command-config", "--host", "--master", "--checkpoints", "--changed")
 IDLE_S = 0.01
-HOSTS = ("local",)
+HOSTS = ("local", "spark")
 
 
 def main(arguments: Sequence[str]) -> int:
     given = Arguments(arguments, OPTIONS, ("--once", "--until-idle"))
     file = given.file()
-    if given.values.get("--host", "local") not in HOSTS:
-        raise UsageError(f"--host {given.values['--host']}: {', '.join(HOSTS)} is there")
+    on_spark = _is_for_spark(given)
     if len(given.flags) > 1:
         raise UsageError("--once or --until-idle?")
     text = read(file)
@@ -57,22 +59,46 @@ def main(arguments: Sequence[str]) -> int:
         output.error(str(problem))
     if problems:
         return 1
-    runner = Runner(connected(given), output.error, _checkpoints(given))
+    runner = spark_runner(given) if on_spark else Runner(connected(given), output.error, _checkpoints(given))
     try:
         return run(runner, text, given.flags)
     finally:
         runner.close()
 
 
-def _checkpoints(given: Arguments) -> Checkpoints | None:
-    directory, changed = given.values.get("--checkpoints"), given.values.get("--changed")
+def _is_for_spark(given: Arguments) -> bool:
+    """Whether Spark runs the queries, which can then be: else it is a UsageError."""
+    host, changed = given.values.get("--host", "local"), given.values.get("--changed")
+    if host not in HOSTS:
+        raise UsageError(f"--host {host}: {' or '.join(HOSTS)}")
+    if host != "spark" and "--master" in given.values:
+        raise UsageError("--master goes with --host spark")
     if changed not in (None, KEEP, ANEW):
         raise UsageError(f"--changed {changed}: {KEEP} or {ANEW}")
-    if directory is None:
-        if changed is not None:
-            raise UsageError("--changed goes with --checkpoints")
-        return None
-    return Checkpoints(directory, changed)
+    if changed is not None and "--checkpoints" not in given.values:
+        raise UsageError("--changed goes with --checkpoints")
+    if host == "spark" and (missing := missing_for_spark()) is not None:
+        raise UsageError(missing)
+    return host == "spark"
+
+
+def _checkpoints(given: Arguments) -> Checkpoints | None:
+    directory = given.values.get("--checkpoints")
+    return None if directory is None else Checkpoints(directory, given.values.get("--changed"))
+
+
+def spark_runner(given: Arguments) -> Runner:
+    """A runner whose queries Spark runs. What is wrong with the rest is found before Spark begins."""
+    from pykafkad.pipelines.hosts import spark, spark_connector
+    from pykafkad.pipelines.running.spark_checkpoints import SparkCheckpoints
+    from pykafkad.pipelines.running.spark_engine import SparkEngine
+
+    broker = connected(given)
+    checkpoints = SparkCheckpoints(given.values.get("--checkpoints"), given.values.get("--changed"))
+    jars = spark_connector.jars(output.error)
+    with spark.saying_into(checkpoints.directory / "spark.log"):
+        made = spark.session(given.values.get("--master", "local[*]"), spark.running(jars))
+    return Runner(broker, output.error, engine=SparkEngine(broker, output.error, made, checkpoints))
 
 
 def connected(given: Arguments) -> Broker:
@@ -91,22 +117,13 @@ def run(runner: Runner, text: str, flags: set[str]) -> int:
             for line in lines(answer, width()):
                 (output.line if watched else output.error)(line)
     output.flush()
-    progress = Progress(runner.engine, watched)
     if "--once" in flags:
-        _once(runner, progress)
-    else:
-        _go_on(runner, progress, until_idle="--until-idle" in flags)
+        runner.engine.stop_at_ends()
+    runner.engine.begin(runner.session)
+    progress = Progress(runner.engine, watched)
+    _go_on(runner, progress, until_idle=bool(flags))
     progress.show(final=True)
     return 1 if any(task.problem for task in runner.engine.tasks.values()) else 0
-
-
-def _once(runner: Runner, progress: Progress) -> None:
-    engine = runner.engine
-    written = {task.plan.sink.topic for task in engine.tasks.values() if task.plan.sink is not None}
-    now = runner.broker.ends(partition for partition in engine.partitions() if partition[0] not in written)
-    for task in engine.tasks.values():
-        task.reading.merging.stop_at(now)
-    _go_on(runner, progress, until_idle=True)
 
 
 def _go_on(runner: Runner, progress: Progress, until_idle: bool) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.tools import admin_groups
@@ -65,8 +66,9 @@ def _sent(producer: Producer, records: Iterable[Record]) -> int:
     """Sends all and waits for them; the first that is refused is raised."""
     refused: list[Exception] = []
 
-    def done(error: Exception | None) -> None:
+    def done(record: Record, error: Exception | None) -> None:
         if error is not None:
+            error.add_note(f"the record of key {record.key!r} and time {record.time} for {record.topic}")
             refused.append(error)
 
     count = 0
@@ -79,7 +81,7 @@ def _sent(producer: Producer, records: Iterable[Record]) -> int:
             record.value,
             record.headers,
             timestamp_ms=max(0, record.time),
-            done=done,
+            done=partial(done, record),
         )
         count += 1
     producer.flush()

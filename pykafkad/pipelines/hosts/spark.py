@@ -14,11 +14,14 @@ import os
 import pickle
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from pykafkad.pipelines.formats import BadRecord
-from pykafkad.pipelines.plan.ends import Problem, Record, ignore
+from pykafkad.pipelines.formats.registry import RegistryError
+from pykafkad.pipelines.plan.ends import Record, place
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.stages import OUT, Moving, Stages
 from pykafkad.pipelines.plan.topology import Plan
@@ -33,6 +36,14 @@ COLUMNS = ["lane", "bucket", "rows"]
 
 Placed: TypeAlias = tuple[bytes, int, int, tuple[Any, ...]]
 """A row that moves: its place in the order, the step and port that it goes to, and itself."""
+
+
+BAD = -2
+"""The step of a row that only says which record was left out, and why: it goes through all stages to who tells."""
+
+
+class QueryFailed(Exception):
+    """An operator could not go on at a record; str() says why and at which."""
 
 
 class Numbered(NamedTuple):
@@ -51,10 +62,39 @@ def session(master: str = "local[2]", configs: Mapping[str, str] | None = None) 
     builder = SparkSession.builder.master(master).appName("pykafkad pipelines")
     for name, value in {**CONFIGS, **(configs or {})}.items():
         builder = builder.config(name, value)
+    if master.startswith("local"):
+        for name in ("spark.driver.host", "spark.driver.bindAddress"):
+            builder = builder.config(name, "127.0.0.1")
     made = builder.getOrCreate()
     made.sparkContext.setLogLevel("ERROR")
     _ = made.streams  # a batch's transformWithState fails before the first use of these
     return made
+
+
+@contextmanager
+def saying_into(file: Path) -> Iterator[None]:
+    """What begins in here, the JVM and its workers, writes its standard error into a file from then on."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with file.open("ab") as log:
+        os.dup2(log.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)
+
+
+def running(jars: Iterable[Path]) -> dict[str, str]:
+    """Configs of a session that keeps queries going."""
+    return {
+        "spark.jars": ",".join(map(str, jars)),
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+        "spark.sql.streaming.noDataProgressEventInterval": "1000",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.extraJavaOptions": "",
+    }
 
 
 CONFIGS = {
@@ -64,8 +104,6 @@ CONFIGS = {
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     ),
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
 }
 
 
@@ -111,23 +149,33 @@ class Packing:
 class First:
     """The stage without state: records to rows that move."""
 
-    def __init__(self, stages: Mapping[str, Stages], buckets: int, problem: Problem = ignore) -> None:
-        self.stages, self.buckets, self.problem = stages, buckets, problem
+    def __init__(self, stages: Mapping[str, Stages], buckets: int, tells: bool = False) -> None:
+        """`tells`: of records that are left out a BAD row follows."""
+        self.stages, self.buckets, self.tells = stages, buckets, tells
 
     def packed(self, records: Iterable[tuple[str, bytes, Record]]) -> pandas.DataFrame:
         packing = Packing(self.stages, self.buckets)
         for lane, seq, record in records:
-            stages, number = self.stages[lane], 0
-            for entry in stages.begin(record.topic):
-                try:
-                    row = entry.source.row(record)
-                except BadRecord as error:
-                    self.problem(record, error)
-                    continue
-                for moving in stages.enter(entry, row):
-                    packing.add(lane, seq, number, moving)
-                    number += 1
+            try:
+                self._pack(packing, lane, seq, record)
+            except RegistryError:
+                raise
+            except Exception as error:
+                raise QueryFailed(f"{type(error).__name__}: {error} at {place(record)}") from None
         return packing.frame()
+
+    def _pack(self, packing: Packing, lane: str, seq: bytes, record: Record) -> None:
+        stages, number = self.stages[lane], 0
+        for entry in stages.begin(record.topic):
+            try:
+                row = entry.source.row(record)
+            except BadRecord as error:
+                if self.tells:
+                    packing.put(lane, 0, (seq, BAD, 0, (f"{place(record)} is left out: {error}",)))
+                continue
+            for moving in stages.enter(entry, row):
+                packing.add(lane, seq, number, moving)
+                number += 1
 
 
 class FirstOfLanes:

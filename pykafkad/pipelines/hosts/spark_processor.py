@@ -10,9 +10,9 @@ from typing import Any
 import pandas
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from pykafkad.pipelines.hosts.spark import Packing, Placed
+from pykafkad.pipelines.hosts.spark import Packing, Placed, QueryFailed
 from pykafkad.pipelines.plan.rows import Row
-from pykafkad.pipelines.plan.stages import OUT, Moving, Stages
+from pykafkad.pipelines.plan.stages import Moving, Stages
 
 
 class StageProcessor(StatefulProcessor):
@@ -35,10 +35,14 @@ class StageProcessor(StatefulProcessor):
         touched = False
         for placed in sorted(arrived, key=itemgetter(0)):
             seq, step, port, row = placed
-            if step == OUT or stages.entered[step] > self.stage:
+            if step < 0 or stages.entered[step] > self.stage:
                 packing.put(lane, bucket, placed)
                 continue
-            for number, moving in enumerate(stages.arrive(Moving(step, port, Row(*row)), states)):
+            try:
+                follows = stages.arrive(Moving(step, port, Row(*row)), states)
+            except Exception as error:
+                raise QueryFailed(f"{type(error).__name__}: {error}{_at(seq)}") from None
+            for number, moving in enumerate(follows):
                 packing.add(lane, seq, number, moving)
             touched = True
         if touched:
@@ -47,3 +51,14 @@ class StageProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Nothing is held."""
+
+
+def _at(seq: bytes) -> str:
+    """The record that a row's place in the order begins with, as spark_streaming.py numbers those of topics."""
+    topic, zero, _ = seq[8:].partition(b"\0")  # a partition's number begins with a zero
+    if not zero or not topic:
+        return ""
+    rest = seq[8 + len(topic) :]
+    return (
+        f" at {topic.decode()}-{int.from_bytes(rest[:4], 'big')} offset {int.from_bytes(rest[4:12], 'big')}"
+    )

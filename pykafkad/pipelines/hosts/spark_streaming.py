@@ -1,25 +1,27 @@
 """A query kept going in Spark: topics through a plan's stages into the sink's topic, a micro-batch at a time.
 
 Within a batch the records of a partition keep their order, and those of several are put in the order of their times, as
-Kafka Streams chooses among partitions. Spark's checkpoint remembers offsets and state; hosts/sink.py writes.
+Kafka Streams chooses among partitions. Spark's checkpoint remembers offsets and state; hosts/sink.py writes. What a batch
+has written, and what was left out, its tasks tell the process that began the query.
 """
 
 from __future__ import annotations
 
-import logging
 import pickle
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.hosts.sink import BatchSink
-from pykafkad.pipelines.hosts.spark import PACKED, First, later_stages, written
+from pykafkad.pipelines.hosts.spark import BAD, PACKED, First, later_stages
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.stages import Stages
 from pykafkad.pipelines.plan.topology import Plan
+from pykafkad.tools import failures
 
 if TYPE_CHECKING:
     import pandas
@@ -28,6 +30,27 @@ if TYPE_CHECKING:
 
 BUCKETS = 64
 """So many that a batch rewrites little state, and so few that most of a batch's rows share one."""
+MAX_BATCH_RECORDS = 500_000
+"""What a batch reads at most: it bounds memory, and how much is done again after a failure."""
+SAID = 10
+"""So many records that are left out each task of a batch names."""
+SPARKS_OWN = re.compile(
+    r"bootstrap\.servers|(key|value)\.(de)?serializer|auto\.offset\.reset|enable\.auto\.commit|"
+    "interceptor\\.classes|group\\.id"
+)
+"""Configs of clients that Spark refuses to be given, or chooses itself."""
+
+
+class Done(NamedTuple):
+    """What a batch did: records written, those left out, and some of these named."""
+
+    written: int
+    bad: int
+    said: list[str]
+
+
+class WriteFailed(Exception):
+    """A batch could not be written; it may be later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,45 +65,69 @@ class StreamingQueryOptions:
     """End when all is read that was there at the start."""
     buckets: int = BUCKETS
     starting_offsets: str = "earliest"
+    done: Callable[[Done], object] = lambda done: None
+    """Hears of each batch, in a thread of Spark's."""
+    identity: str = ""
+    """By which the sink knows what it has written; the query's name if there is none."""
 
 
 def start(spark: SparkSession, name: str, plan: Plan, options: StreamingQueryOptions) -> StreamingQuery:
     """The query, running; it is found again by its name."""
     assert plan.sink is not None, "only a plan with a sink writes"
-    reader = spark.readStream.format("kafka")
-    for key, value in options.configs.items():
-        reader = reader.option(f"kafka.{key}", value)
-    records = (
-        reader.option("kafka.bootstrap.servers", options.bootstrap)
-        .option("subscribe", ",".join(plan.topics()))
-        .option("startingOffsets", options.starting_offsets)
-        .option("includeHeaders", "true")
-        .load()
-    )
     stages = {name: Stages(plan)}
+    records = _records(spark, plan, options)
     moving = records.mapInPandas(FirstOfTopics(name, stages, options.buckets), PACKED)
-    sink = BatchSink(name, plan.sink.topic, options.bootstrap, options.configs, options.exactly_once)
+    sink = BatchSink(
+        options.identity or name, plan.sink.topic, options.bootstrap, options.configs, options.exactly_once
+    )
     writer = (
         later_stages(moving, stages, options.buckets)
         .writeStream.queryName(name)
         .outputMode("append")
         .option("checkpointLocation", str(options.checkpoints / name))
-        .foreachBatch(BatchWriter(plan, sink))
+        .foreachBatch(BatchWriter(plan, sink, options.done))
     )
     return (writer.trigger(availableNow=True) if options.until_idle else writer).start()
 
 
-def said(record: Record, error: BadRecord) -> None:
-    """A record that cannot be read is left out, and the worker's log says which."""
-    place = f"{record.topic}-{record.partition} offset {record.offset}"
-    logging.getLogger("pykafkad.pipelines").warning("%s is left out: %s", place, error)
+def _records(spark: SparkSession, plan: Plan, options: StreamingQueryOptions) -> DataFrame:
+    """What the topics have that is committed. What retention has taken is gone, and no reason to fail."""
+    reader = spark.readStream.format("kafka")
+    waits = {"fetch.max.wait.ms": "10"}  # a batch's last fetch waits so long for more
+    for key, value in {**waits, **options.configs, "isolation.level": "read_committed"}.items():
+        if not SPARKS_OWN.fullmatch(key):
+            reader = reader.option(f"kafka.{key}", value)
+    return (
+        reader.option("kafka.bootstrap.servers", options.bootstrap)
+        .option("subscribe", ",".join(dict.fromkeys(plan.topics())))
+        .option("startingOffsets", options.starting_offsets)
+        .option("maxOffsetsPerTrigger", str(MAX_BATCH_RECORDS))
+        .option("failOnDataLoss", "false")
+        .option("includeHeaders", "true")
+        .load()
+    )
+
+
+FAILURE = re.compile(r"(?:QueryFailed|WriteFailed): (.*)")
+LAST_OF_TRACEBACK = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Z]\w*: .*)$", re.MULTILINE)
+
+
+def failure_of(query: StreamingQuery) -> tuple[str, bool] | None:
+    """Why a query has ended, in one line, and whether it may go better later; None if it did not fail."""
+    error = query.exception()
+    if error is None:
+        return None
+    text = str(error)
+    found = FAILURE.search(text) or LAST_OF_TRACEBACK.search(text)
+    said = found[1] if found else text.partition("\n")[0]
+    return said.strip(), "QueryFailed: " not in text
 
 
 class FirstOfTopics:
     """The stage without state over what Spark's Kafka source gives, which is a partition's records in their order."""
 
     def __init__(self, name: str, stages: Mapping[str, Stages], buckets: int) -> None:
-        self.name, self.first = name, First(stages, buckets, said)
+        self.name, self.first = name, First(stages, buckets, tells=True)
 
     def __call__(self, frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
         latest: dict[tuple[str, int], int] = {}
@@ -109,11 +156,13 @@ def _headers(given: Any) -> tuple[tuple[str, bytes | None], ...]:
 class BatchWriter:
     """Writes a micro-batch, each of Spark's partitions by a task of its own."""
 
-    def __init__(self, plan: Plan, sink: BatchSink) -> None:
-        self.plan, self.sink = plan, sink
+    def __init__(self, plan: Plan, sink: BatchSink, done: Callable[[Done], object]) -> None:
+        self.plan, self.sink, self.done = plan, sink, done
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        frame.mapInPandas(PartitionWriter(self.plan, self.sink, batch), "written LONG").collect()
+        writer = PartitionWriter(self.plan, self.sink, batch)
+        for task in frame.mapInPandas(writer, "written LONG, bad LONG, said ARRAY<STRING>").collect():
+            self.done(Done(task.written, task.bad, list(task.said)))
 
 
 class PartitionWriter:
@@ -126,20 +175,31 @@ class PartitionWriter:
 
         context = TaskContext.get()
         assert context is not None, "it runs in a task"
-        records = self.records(frames)
+        left_out: list[str] = []
+        records = self.records(frames, left_out)
         first = next(records, None)
-        count = (
-            0 if first is None else self.sink.write(context.partitionId(), self.batch, _with(first, records))
-        )
-        yield pandas.DataFrame({"written": [count]})
+        count = 0 if first is None else self.write(context.partitionId(), _with(first, records))
+        yield pandas.DataFrame({"written": [count], "bad": [len(left_out)], "said": [left_out[:SAID]]})
 
-    def records(self, frames: Iterator[pandas.DataFrame]) -> Iterator[Record]:
+    def write(self, partition: int, records: Iterator[Record]) -> int:
+        try:
+            return self.sink.write(partition, self.batch, records)
+        except Exception as error:
+            notes = getattr(error, "__notes__", ())
+            raise WriteFailed(": ".join((failures.message_of(error), *notes))) from None
+
+    def records(self, frames: Iterator[pandas.DataFrame], left_out: list[str]) -> Iterator[Record]:
+        assert self.plan.sink is not None
         for frame in frames:
             for packed in frame["rows"]:
-                for _, _, _, row in pickle.loads(packed):
-                    record = written(self.plan, Row(*row))
-                    if record is not None:
-                        yield record
+                for _, step, _, row in pickle.loads(packed):
+                    if step == BAD:
+                        left_out.append(row[0])
+                        continue
+                    try:
+                        yield self.plan.sink.record(Row(*row))
+                    except BadRecord as error:
+                        left_out.append(f"a row is left out: {error}")
 
 
 def _with(first: Record, rest: Iterator[Record]) -> Iterator[Record]:

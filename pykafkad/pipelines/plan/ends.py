@@ -116,6 +116,11 @@ class WriteTopic:
         return self.key.serialise(key)
 
 
+def place(record: Record) -> str:
+    """Where a record is, for people."""
+    return f"{record.topic}-{record.partition} offset {record.offset}"
+
+
 Problem = Callable[[Record, BadRecord], None]
 
 

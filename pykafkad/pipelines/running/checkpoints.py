@@ -28,7 +28,7 @@ SHARE = 10
 """Writing takes at most one part in so many of the time."""
 
 KEEP, ANEW = "keep", "anew"
-MEANINGLESS = frozenset(("auto.offset.reset", *WITHOUT_EFFECT))
+MEANINGLESS = frozenset(("auto.offset.reset", "processing.guarantee", *WITHOUT_EFFECT))
 """Properties that may change without a query meaning something else."""
 
 
@@ -39,16 +39,36 @@ class Checkpoint(NamedTuple):
     states: States
 
 
-class Checkpoints:
-    """`changed`: what to do with a query whose checkpoint is of another meaning: KEEP its state and offsets, begin ANEW,
+class Kept:
+    """A directory that one run has at a time, whichever host its queries run in.
+
+    `changed`: what to do with a query whose checkpoint is of another meaning: KEEP its state and offsets, begin ANEW,
     or refuse (None)."""
 
     def __init__(self, directory: str, changed: str | None = None) -> None:
         self._directory, self._changed = Path(directory), changed
         self._directory.mkdir(parents=True, exist_ok=True)
         self._lock = self._locked()
-        self._due = time.monotonic() + PERIOD_S
-        self._kept: dict[str, dict[Partition, int]] = {}
+
+    def fits(self, session: Session, query_id: str, meaning: str, operators: list[str], file: Path) -> bool:
+        """Whether a query goes on from a checkpoint of this meaning and with the state of these operators."""
+        if meaning == meaning_of(session, query_id):
+            return True
+        if self._changed is None:
+            raise StatementError(
+                f"{query_id} means something else than when its checkpoint was made ({file}). "
+                "--changed keep goes on with its state where that fits, --changed anew begins without it."
+            )
+        if self._changed == ANEW:
+            return False
+        if operators != operators_of(session.meanings[query_id].plan):
+            raise StatementError(
+                f"The state of {query_id} does not fit it any more: --changed anew begins without it"
+            )
+        return True
+
+    def close(self) -> None:
+        os.close(self._lock)
 
     def _locked(self) -> int:
         descriptor = os.open(self._directory / "lock", os.O_CREAT | os.O_RDWR, 0o600)
@@ -61,24 +81,23 @@ class Checkpoints:
             ) from None
         return descriptor
 
+
+class Checkpoints(Kept):
+    """Those of the plain loop."""
+
+    def __init__(self, directory: str, changed: str | None = None) -> None:
+        super().__init__(directory, changed)
+        self._due = time.monotonic() + PERIOD_S
+        self._kept: dict[str, dict[Partition, int]] = {}
+
     def found(self, session: Session, query_id: str) -> Checkpoint | None:
         """What a query goes on from; None if it begins."""
         name = name_of(session, query_id)
         checkpoint = self._read(name)
-        if checkpoint is None or checkpoint.meaning == meaning_of(session, query_id):
-            return checkpoint
-        if self._changed is None:
-            raise StatementError(
-                f"{query_id} means something else than when its checkpoint was made ({self._file(name)}). "
-                "--changed keep goes on with its state where that fits, --changed anew begins without it."
-            )
-        if self._changed == ANEW:
+        if checkpoint is None:
             return None
-        if checkpoint.operators != operators_of(session.meanings[query_id].plan):
-            raise StatementError(
-                f"The state of {query_id} does not fit it any more: --changed anew begins without it"
-            )
-        return checkpoint
+        fits = self.fits(session, query_id, checkpoint.meaning, checkpoint.operators, self._file(name))
+        return checkpoint if fits else None
 
     def _read(self, name: str) -> Checkpoint | None:
         try:
@@ -123,9 +142,6 @@ class Checkpoints:
 
     def _file(self, name: str) -> Path:
         return self._directory / f"{name}.checkpoint"
-
-    def close(self) -> None:
-        os.close(self._lock)
 
 
 def name_of(session: Session, query_id: str) -> str:

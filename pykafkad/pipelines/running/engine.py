@@ -9,15 +9,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pykafkad.errors import KafkaError
+from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.formats.registry import RegistryError
-from pykafkad.pipelines.plan.ends import Record
+from pykafkad.pipelines.plan.ends import Record, place
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.topology import Plan, States
 from pykafkad.pipelines.running.broker import Broker
+from pykafkad.pipelines.running.hosting import Counts
 from pykafkad.pipelines.running.reading import Reading
 from pykafkad.tools import failures
 from pykafkad.tools.admin import Partition
@@ -30,15 +32,6 @@ BAD_SAID = 10
 """So many records that are left out are named, then only each tenth, hundredth ... one."""
 SLICE = 500
 """Records of one query before the next one has its turn."""
-
-
-class Counts:
-    """What a query has done so far."""
-
-    __slots__ = ("bad", "read", "written")
-
-    def __init__(self) -> None:
-        self.read = self.written = self.bad = 0
 
 
 class Task:
@@ -59,6 +52,22 @@ class Task:
     @property
     def runs(self) -> bool:
         return not self.is_paused and self.problem is None
+
+    @property
+    def stands(self) -> Mapping[Partition, int]:
+        return self.reading.merging.taken
+
+    @property
+    def lag(self) -> dict[Partition, int]:
+        merging = self.reading.merging
+        return {one: max(0, merging.ends.get(one, taken) - taken) for one, taken in merging.taken.items()}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        return {
+            "state_entries": sum(len(state) for state in self.states.values()),
+            "stream_time": self.stream_time if self.stream_time >= 0 else None,
+        }
 
     def rows(self, limit: int) -> Iterator[Row]:
         """What follows from the next records, at most so many."""
@@ -115,11 +124,9 @@ def said(error: Exception) -> str:
     return failures.message_of(error) if known else f"{type(error).__name__}: {error}"
 
 
-def place(record: Record) -> str:
-    return f"{record.topic}-{record.partition} offset {record.offset}"
-
-
 class Engine:
+    exactly_once = False
+
     def __init__(self, broker: Broker, told: Callable[[str], object]) -> None:
         self.broker = broker
         self.tasks: dict[str, Task] = {}
@@ -127,13 +134,29 @@ class Engine:
         self._refused: list[tuple[Task, Exception]] = []
 
     def start(
-        self, query_id: str, plan: Plan, starts: Mapping[Partition, int], states: States | None = None
+        self,
+        query_id: str,
+        plan: Plan,
+        starts: Mapping[Partition, int],
+        states: States | None = None,
+        exactly_once: bool = False,
     ) -> None:
+        assert not exactly_once, "the runner asks first whether it can be promised"
         task = self.tasks[query_id] = Task(query_id, plan, Reading(self.broker, starts), self.told)
         task.states = {} if states is None else states
 
+    def begin(self, session: Session) -> None:
+        """Queries have begun with their statements."""
+
     def stop(self, query_id: str) -> None:
         self.tasks.pop(query_id).reading.close()
+
+    def stop_at_ends(self) -> None:
+        """What comes from now on into topics that no query writes is not read."""
+        written = {task.plan.sink.topic for task in self.tasks.values() if task.plan.sink is not None}
+        now = self.broker.ends(partition for partition in self.partitions() if partition[0] not in written)
+        for task in self.tasks.values():
+            task.reading.merging.stop_at(now)
 
     def step(self) -> bool:
         """A turn of each query; whether any had something to do."""

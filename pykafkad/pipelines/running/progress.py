@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from pykafkad.pipelines.running.engine import Engine, Task
+from pykafkad.pipelines.running.hosting import QueryEngine, RunningQuery
 from pykafkad.tools import output
 
 PERIOD_S = 1.0
@@ -15,7 +15,7 @@ PERIOD_S = 1.0
 class Progress:
     """`watched`: somebody looks at a terminal."""
 
-    def __init__(self, engine: Engine, watched: bool) -> None:
+    def __init__(self, engine: QueryEngine, watched: bool) -> None:
         self._engine, self._watched = engine, watched
         self._line = output.Progress(watched)
         self._since = time.monotonic()
@@ -39,15 +39,11 @@ class Progress:
         else:
             self._line.show("   ".join(map(_short, facts)))
 
-    def _facts(self, task: Task, seconds: float) -> dict[str, Any]:
+    def _facts(self, task: RunningQuery, seconds: float) -> dict[str, Any]:
         """Of a query: what it has done, and how fast since it was last asked."""
-        counts, merging = task.counts, task.reading.merging
+        counts = task.counts
         read, written = self._before.get(task.id, (0, 0))
         self._before[task.id] = counts.read, counts.written
-        lag = {
-            f"{topic}-{index}": max(0, merging.ends.get((topic, index), taken) - taken)
-            for (topic, index), taken in merging.taken.items()
-        }
         return {
             "query": task.id,
             "state": "ERROR" if task.problem else "PAUSED" if task.is_paused else "RUNNING",
@@ -56,9 +52,8 @@ class Progress:
             "rows_in_per_second": round((counts.read - read) / max(seconds, 0.001)),
             "rows_out_per_second": round((counts.written - written) / max(seconds, 0.001)),
             "bad_records": counts.bad,
-            "lag": lag,
-            "state_entries": sum(len(state) for state in task.states.values()),
-            "stream_time": task.stream_time if task.stream_time >= 0 else None,
+            "lag": {f"{topic}-{index}": count for (topic, index), count in task.lag.items()},
+            **task.details,
             **({"problem": task.problem} if task.problem else {}),
         }
 

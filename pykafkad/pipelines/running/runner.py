@@ -25,8 +25,10 @@ from pykafkad.pipelines.running.broker import Broker
 from pykafkad.pipelines.running.checkpoints import Checkpoint, Checkpoints
 from pykafkad.pipelines.running.engine import Engine
 from pykafkad.pipelines.running.explaining import explained
+from pykafkad.pipelines.running.hosting import QueryEngine
 from pykafkad.pipelines.running.inserting import inserted
 from pykafkad.pipelines.running.selecting import Selection, printed, selection
+from pykafkad.pipelines.settings import EXACTLY_ONCE
 from pykafkad.pipelines.showing import described_function, functions, query
 from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.parser import Parsed, parse_script
@@ -47,12 +49,16 @@ class Runner:
     """`told` hears what queries have to say that nobody asked. Queries go on from `checkpoints` where these have them."""
 
     def __init__(
-        self, broker: Broker, told: Callable[[str], object], checkpoints: Checkpoints | None = None
+        self,
+        broker: Broker,
+        told: Callable[[str], object],
+        checkpoints: Checkpoints | None = None,
+        engine: QueryEngine | None = None,
     ) -> None:
         self.broker = broker
-        self._checkpoints = checkpoints
+        self._checkpoints, self._told = checkpoints, told
         self.session = Session(Catalog())
-        self.engine = Engine(broker, told)
+        self.engine: QueryEngine = engine or Engine(broker, told)
         self._scripts = 0
 
     @property
@@ -92,6 +98,7 @@ class Runner:
         tried = Session(self.catalog.copy())
         tried.meanings = dict(self.session.meanings)
         tried.execute(statement)
+        self._promise(tried, statement)
         self._make_topics(tried, statement)
         begins = self._begins(tried)
         gone = self._gone(tried, statement)
@@ -100,6 +107,19 @@ class Runner:
         if gone is not None:
             self.broker.delete(gone)
         return [Message(_done(statement))]
+
+    def _exactly_once(self, session: Session) -> bool:
+        return session.catalog.setting("processing.guarantee").lower() == EXACTLY_ONCE
+
+    def _promise(self, tried: Session, statement: ast.Statement) -> None:
+        """No query begins whose guarantee would not be kept."""
+        begins = tried.catalog.queries.keys() - self.catalog.queries.keys()
+        if begins and self._exactly_once(tried) and not self.engine.exactly_once:
+            raise StatementError(
+                f"processing.guarantee={EXACTLY_ONCE} is kept where Spark runs the queries (sql run --host spark); "
+                "here they write at least once",
+                statement.at,
+            )
 
     def _make_topics(self, tried: Session, statement: ast.Statement) -> None:
         if not isinstance(statement, ast.CreateSource | ast.CreateAsSelect):
@@ -131,7 +151,7 @@ class Runner:
                 starts = self.beginning(tried.meanings[query_id])
                 task = self.engine.tasks.get(before.get(persistent.sink, ""))
                 if task is not None and not query_id.startswith("INSERT"):
-                    stood = task.reading.merging.taken
+                    stood = task.stands
                     starts |= {key: stood[key] for key in starts if key in stood}
                 found[query_id] = Beginning(starts)
         return found
@@ -160,7 +180,7 @@ class Runner:
             starts = self.broker.begins(self.broker.partitions(meaning.plan.topics()))
         else:
             starts = self.beginning(meaning)
-        return selection(self._another_broker(), query, meaning, starts, self.engine.told)
+        return selection(self._another_broker(), query, meaning, starts, self._told)
 
     def printed(self, statement: ast.PrintTopic) -> Iterator[str | None]:
         return printed(self._another_broker(), statement)
@@ -185,9 +205,8 @@ class Runner:
             if query_id not in self.catalog.queries:
                 self.engine.stop(query_id)
         for query_id, beginning in begins.items():
-            self.engine.start(
-                query_id, self.session.meanings[query_id].plan, beginning.starts, beginning.states
-            )
+            plan, exactly_once = self.session.meanings[query_id].plan, self._exactly_once(self.session)
+            self.engine.start(query_id, plan, beginning.starts, beginning.states, exactly_once)
 
     def insert(self, statement: ast.InsertValues) -> list[Answer]:
         target = self.session.target_of(statement)
@@ -225,7 +244,7 @@ class Runner:
 
     def keep(self, now: bool = False) -> None:
         """Has checkpoints written, when that is due. Between two steps of the engine."""
-        if self._checkpoints is not None:
+        if self._checkpoints is not None and isinstance(self.engine, Engine):
             self._checkpoints.keep(self.session, self.engine.tasks, now)
 
     def note_failures(self) -> None:

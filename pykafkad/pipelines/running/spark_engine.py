@@ -1,0 +1,214 @@
+"""Queries in Spark, each a streaming query of its own: begun when the whole script was obeyed, watched, tried again.
+
+A query that ends by itself at a record has failed; after any other failure it goes on from its checkpoint, a few times.
+What is read once (`stop_at_ends`) is read by one query after those that write what it reads.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from pykafkad.pipelines.analysis.session import Session
+from pykafkad.pipelines.errors import StatementError
+from pykafkad.pipelines.hosts.spark_streaming import Done, StreamingQueryOptions, failure_of, start
+from pykafkad.pipelines.plan.topology import Plan, States
+from pykafkad.pipelines.running.broker import Broker
+from pykafkad.pipelines.running.hosting import Counts
+from pykafkad.pipelines.running.spark_checkpoints import Found, SparkCheckpoints
+from pykafkad.tools.admin import Partition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+PAUSE_S = 0.1
+ATTEMPTS = 5
+BAD_SAID = 10
+
+
+class SparkTask:
+    def __init__(
+        self,
+        query_id: str,
+        plan: Plan,
+        starts: Mapping[Partition, int],
+        exactly_once: bool,
+        told: Callable[[str], object],
+    ) -> None:
+        self.id, self.plan, self.starts, self.exactly_once = query_id, plan, dict(starts), exactly_once
+        self.counts = Counts()
+        self.is_paused = self.is_done = False
+        self.problem: str | None = None
+        self.query: StreamingQuery | None = None
+        self.checkpoint: Found | None = None
+        self.attempts, self.waits_until = 0, 0.0
+        self.details: dict[str, Any] = {"batch": None, "batch_ms": None, "state_bytes": 0}
+        self.positions: dict[Partition, int] | None = None
+        """The offsets behind what was read; not known before Spark says how far an earlier run came."""
+        self.lag: dict[Partition, int] = {}
+        self._told, self._counted = told, -1
+
+    @property
+    def runs(self) -> bool:
+        return not self.is_paused and self.problem is None and not self.is_done
+
+    @property
+    def stands(self) -> Mapping[Partition, int]:
+        return self.starts if self.positions is None else self.positions
+
+    def batch_done(self, done: Done) -> None:
+        self.counts.written += done.written
+        for text in done.said[: max(0, BAD_SAID - self.counts.bad)]:
+            self._told(f"{self.id}: {text}")
+        self.counts.bad += done.bad
+
+    def look(self) -> None:
+        """Takes over what Spark says of the batches since."""
+        assert self.query is not None
+        for progress in self.query.recentProgress:
+            if progress.numInputRows and progress.batchId > self._counted:
+                self._counted, self.attempts = progress.batchId, 0
+                self.counts.read += progress.numInputRows
+                self.details = {
+                    "batch": progress.batchId,
+                    "batch_ms": progress.batchDuration,
+                    "state_bytes": sum(one.memoryUsedBytes for one in progress.stateOperators),
+                }
+        last = self.query.lastProgress
+        if last is not None and last.sources[0].endOffset not in (None, "null"):
+            self.positions = {**(self.positions or {}), **_offsets(last.sources[0].endOffset)}
+            latest = _offsets(last.sources[0].latestOffset)
+            self.lag = {one: max(0, latest.get(one, at) - at) for one, at in self.positions.items()}
+
+    def fail(self, said: str) -> None:
+        self.problem = said
+        self._told(f"{self.id} has stopped: {said}")
+
+
+def _awaits(task: SparkTask, others: list[SparkTask]) -> bool:
+    """Whether one of the others writes what a query reads."""
+    written = {one.plan.sink.topic for one in others if one.plan.sink is not None}
+    return not written.isdisjoint(task.plan.topics())
+
+
+def _offsets(text: str | None) -> dict[Partition, int]:
+    """Spark's JSON of offsets by topic and partition."""
+    found = json.loads(text) if text else None
+    return {(topic, int(index)): at for topic, ends in (found or {}).items() for index, at in ends.items()}
+
+
+class SparkEngine:
+    exactly_once = True
+
+    def __init__(
+        self,
+        broker: Broker,
+        told: Callable[[str], object],
+        spark: SparkSession,
+        checkpoints: SparkCheckpoints,
+    ) -> None:
+        self.broker, self.told = broker, told
+        self.tasks: dict[str, SparkTask] = {}
+        self._spark, self._checkpoints = spark, checkpoints
+        self._once = False
+
+    def start(
+        self,
+        query_id: str,
+        plan: Plan,
+        starts: Mapping[Partition, int],
+        states: States | None = None,
+        exactly_once: bool = False,
+    ) -> None:
+        assert states is None, "Spark keeps its state itself"
+        self.tasks[query_id] = SparkTask(query_id, plan, starts, exactly_once, self.told)
+
+    def begin(self, session: Session) -> None:
+        """Finds the queries' checkpoints; they begin with the next step."""
+        for query_id, task in self.tasks.items():
+            task.checkpoint = self._checkpoints.found(session, query_id)
+            if not task.checkpoint.goes_on:
+                task.positions = dict(task.starts)
+
+    def stop(self, query_id: str) -> None:
+        query = self.tasks.pop(query_id).query
+        if query is not None:
+            query.stop()
+
+    def stop_at_ends(self) -> None:
+        self._once = True
+        left = [task for task in self.tasks.values() if task.runs]
+        while ready := [task for task in left if not _awaits(task, left)]:
+            left = [task for task in left if task not in ready]
+        if left:
+            names = ", ".join(task.id for task in left)
+            raise StatementError(
+                f"Queries write what they read ({names}): there is no order in which Spark could run each once. "
+                "--until-idle ends when all is read"
+            )
+
+    def step(self) -> bool:
+        for task in list(self.tasks.values()):
+            if task.query is not None:
+                self._look(task)
+            elif task.runs and time.monotonic() >= task.waits_until and self._may_begin(task):
+                self._begin(task)
+        time.sleep(PAUSE_S)
+        return False
+
+    def _may_begin(self, task: SparkTask) -> bool:
+        """Of what is read once all must have been written."""
+        return not self._once or not _awaits(task, [one for one in self.tasks.values() if one.runs])
+
+    def _begin(self, task: SparkTask) -> None:
+        assert task.checkpoint is not None, "the engine was begun"
+        offsets: dict[str, dict[str, int]] = {}
+        for (topic, index), offset in task.starts.items():
+            offsets.setdefault(topic, {})[str(index)] = offset
+        options = StreamingQueryOptions(
+            self.broker.bootstrap,
+            self._checkpoints.directory,
+            self.broker.configs,
+            task.exactly_once,
+            until_idle=self._once,
+            starting_offsets=json.dumps(offsets),
+            done=task.batch_done,
+            identity=task.checkpoint.identity,
+        )
+        task.query = start(self._spark, task.checkpoint.name, task.plan, options)
+
+    def _look(self, task: SparkTask) -> None:
+        assert task.query is not None
+        ended = not task.query.isActive
+        task.look()
+        if not ended:
+            return
+        failure, task.query = failure_of(task.query), None
+        if failure is None:
+            task.is_done = True
+            return
+        said, is_transient = failure
+        task.attempts += 1
+        if not is_transient or task.attempts > ATTEMPTS:
+            task.fail(said)
+            return
+        task.waits_until = time.monotonic() + 0.25 * 2**task.attempts
+        self.told(f"{task.id}: {said}; it is tried again")
+
+    def is_behind(self) -> bool:
+        """The positions are taken before the ends: who has read all until then has written what follows from it."""
+        tasks = [task for task in self.tasks.values() if task.runs]
+        if self._once or any(task.query is None or task.positions is None for task in tasks):
+            return bool(tasks)
+        positions = {task.id: dict(task.positions or {}) for task in tasks}
+        ends = self.broker.ends(dict.fromkeys(one for task in tasks for one in task.starts))
+        return any(positions[task.id].get(one, 0) < ends[one] for task in tasks for one in task.starts)
+
+    def close(self) -> None:
+        for query_id in list(self.tasks):
+            self.stop(query_id)
+        self._spark.stop()
+        self._checkpoints.close()
