@@ -440,6 +440,12 @@ class Producer:
         assert self.transaction is not None
         self.transaction.end()
 
+    def abort(self) -> None:
+        """Abort the transaction: nobody who reads what is committed sees any of it."""
+        self.flush()
+        assert self.transaction is not None
+        self.transaction.end(committed=False)
+
     def close(self) -> None:
         self.flush()
         for connection in self._connections.values():

@@ -109,15 +109,15 @@ class Transaction:
 
         self._cluster.attempt("txnOffsetCommit", call, retriable=WAITING.__contains__)
 
-    def end(self) -> None:
-        """Commit the transaction; if no partition and no offset was added there is nothing to end."""
+    def end(self, committed: bool = True) -> None:
+        """Commit the transaction, or abort it; if no partition and no offset was added there is nothing to end."""
         if not self._partitions and not self._has_offsets:
             return
         request = EndTxnRequest(
             transactional_id=self._id,
             producer_id=self._producer_id,
             producer_epoch=self._epoch,
-            committed=True,
+            committed=committed,
         )
         self._ask("endTxn", request, self.END_VERSION, lambda response: check(response.error_code))
         self._partitions.clear()

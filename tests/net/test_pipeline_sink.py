@@ -99,6 +99,18 @@ def test_a_batch_that_fails_halfway_is_written_whole_when_it_is_repeated(sink: B
     assert committed(sink) == [1, 2, 3]
 
 
+def test_a_batch_that_fails_keeps_no_reader_waiting(sink: BatchSink, broker: Broker) -> None:
+    def failing() -> Iterator[Record]:
+        yield from records(sink.name, *range(100))
+        raise RuntimeError("a row that cannot be computed")
+
+    other = BatchSink(f"{sink.name} other", TOPIC, broker.bootstrap_servers)
+    with pytest.raises(RuntimeError):
+        sink.write(0, 0, failing())
+    other.write(0, 0, records(sink.name, 200))
+    assert committed(sink) == [200]
+
+
 def test_without_transactions_a_repeated_batch_is_there_twice(sink: BatchSink, broker: Broker) -> None:
     plain = BatchSink(sink.name, TOPIC, broker.bootstrap_servers)
     assert [plain.write(0, 0, records(sink.name, 1)) for _ in range(2)] == [1, 1]

@@ -13,6 +13,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
+from pykafkad.errors import KafkaError
+from pykafkad.net.client import ClientError
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.tools import admin_groups
 from pykafkad.tools.producer import Producer
@@ -44,6 +46,10 @@ class BatchSink:
                 producer.transaction.add_offsets(identity, {(self.topic, 0): batch + 1})
                 producer.commit()
             return count
+        except Exception:
+            if self.exactly_once:
+                _abandon(producer)
+            raise
         finally:
             producer.close()
 
@@ -60,6 +66,15 @@ class BatchSink:
         marker = self.topic, 0
         found = admin_groups.committed_offsets(producer.cluster, group, [marker])
         return found[marker].offset if marker in found else 0
+
+
+def _abandon(producer: Producer) -> None:
+    """Ends the transaction of a batch that has failed: open, it would keep its partitions' readers waiting. What cannot
+    be ended (by another now, or for want of a broker) the coordinator ends, at the latest when its time is up."""
+    try:
+        producer.abort()
+    except (KafkaError, ClientError, OSError):
+        return
 
 
 def _sent(producer: Producer, records: Iterable[Record]) -> int:

@@ -14,9 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pykafkad import errors
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.hosts.sink import BatchSink
-from pykafkad.pipelines.hosts.spark import BAD, PACKED, First, later_stages
+from pykafkad.pipelines.hosts.spark import BAD, PACKED, First, QueryFailed, later_stages
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.stages import Stages
@@ -47,6 +48,18 @@ class Done(NamedTuple):
     written: int
     bad: int
     said: list[str]
+
+
+HOPELESS = frozenset(
+    (
+        errors.MESSAGE_TOO_LARGE,
+        errors.RECORD_LIST_TOO_LARGE,
+        errors.INVALID_RECORD,
+        errors.INVALID_TIMESTAMP,
+        errors.TOPIC_AUTHORIZATION_FAILED,
+    )
+)
+"""What is refused with these codes is refused again."""
 
 
 class WriteFailed(Exception):
@@ -186,7 +199,9 @@ class PartitionWriter:
             return self.sink.write(partition, self.batch, records)
         except Exception as error:
             notes = getattr(error, "__notes__", ())
-            raise WriteFailed(": ".join((failures.message_of(error), *notes))) from None
+            said = ": ".join((failures.message_of(error).rstrip("."), *notes))
+            hopeless = isinstance(error, errors.KafkaError) and error.code in HOPELESS
+            raise (QueryFailed if hopeless else WriteFailed)(said) from None
 
     def records(self, frames: Iterator[pandas.DataFrame], left_out: list[str]) -> Iterator[Record]:
         assert self.plan.sink is not None

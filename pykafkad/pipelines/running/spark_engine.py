@@ -196,7 +196,8 @@ class SparkEngine:
             task.fail(said)
             return
         task.waits_until = time.monotonic() + 0.25 * 2**task.attempts
-        self.told(f"{task.id}: {said}; it is tried again")
+        if task.attempts == 1:
+            self.told(f"{task.id}: {said}; it is tried again")
 
     def is_behind(self) -> bool:
         """The positions are taken before the ends: who has read all until then has written what follows from it."""
