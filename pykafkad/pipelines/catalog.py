@@ -195,7 +195,7 @@ class Catalog:
         return without_effect
 
     def unset(self, name: str, at: Position = NOWHERE) -> None:
-        known = name.removeprefix(settings.PREFIX)
+        known = settings.own_name(name)
         if self.properties.pop(known, None) is None:
             raise StatementError(f"{name} is not set.{did_you_mean(known, self.properties)}", at)
 

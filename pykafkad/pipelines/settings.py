@@ -5,6 +5,7 @@ Names may have the prefix `ksql.streams.`, which ksqlDB passes on to Kafka Strea
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -26,6 +27,10 @@ class Setting(NamedTuple):
 
 def _is_count(value: str) -> bool:
     return value.isascii() and value.isdecimal()
+
+
+def _is_topic(value: str) -> bool:
+    return re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", value) is not None and value not in (".", "..")
 
 
 FORMATS = ("KAFKA", "JSON", "DELIMITED", "NONE", "AVRO", "JSON_SR")
@@ -50,9 +55,29 @@ SETTINGS: dict[str, Setting] = {
     "ksql.output.topic.name.prefix": Setting(
         "", "what the names of topics begin with that queries write to and nobody named", lambda value: True
     ),
+    "processing.log": Setting(
+        "stderr",
+        "where is said which records queries leave out: stderr, none, or a topic for ksqlDB's log",
+        _is_topic,
+        "stderr, none or a topic's name",
+    ),
+    "processing.log.rows.include": Setting(
+        "false", "whether the log in a topic has the records, too", ("true", "false")
+    ),
+    "errors.dead.letter.queue.topic.name": Setting(
+        "", "the topic for records that queries leave out, as they were", _is_topic, "a topic's name"
+    ),
     "ksql.functions.collect_list.limit": Setting("1000", "how many values COLLECT_LIST keeps", _is_count),
     "ksql.functions.collect_set.limit": Setting("1000", "how many values COLLECT_SET keeps", _is_count),
 }
+
+OTHER_NAMES = {
+    "ksql.logging.processing.topic.name": "processing.log",
+    "ksql.logging.processing.rows.include": "processing.log.rows.include",
+}
+"""What ksqlDB calls them in the configuration of its servers."""
+
+ABOUT_BAD_RECORDS = ("processing.log", "processing.log.rows.include", "errors.dead.letter.queue.topic.name")
 
 EVERY_CHANGE = "every change is emitted at once"
 NOT_KAFKA_STREAMS = "queries do not run in Kafka Streams"
@@ -64,14 +89,20 @@ WITHOUT_EFFECT: dict[str, str] = {
     "num.standby.replicas": NOT_KAFKA_STREAMS,
     "topology.optimization": NOT_KAFKA_STREAMS,
     "state.dir": NOT_KAFKA_STREAMS,
+    "ksql.logging.processing.topic.auto.create": "the topic of the log is made if it is not there",
     "ksql.query.pull.table.scan.enabled": "pull queries may always read whole tables",
 }
 """Properties that ksqlDB's scripts set and that change nothing here: they are taken, and it is said why."""
 
 
+def own_name(name: str) -> str:
+    plain = name.removeprefix(PREFIX)
+    return OTHER_NAMES.get(plain, plain)
+
+
 def checked(name: str, value: str, at: Position = NOWHERE) -> tuple[str, str | None]:
     """The property's own name, and why setting it changes nothing, if so. StatementError for what is unknown or wrong."""
-    known = name.removeprefix(PREFIX)
+    known = own_name(name)
     if known in WITHOUT_EFFECT:
         return known, WITHOUT_EFFECT[known]
     setting = SETTINGS.get(known)

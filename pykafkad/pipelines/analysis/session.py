@@ -12,6 +12,8 @@ from pykafkad.pipelines.analysis.sinks import inserted, made
 from pykafkad.pipelines.analysis.sources import DataSource, declared_source
 from pykafkad.pipelines.catalog import Catalog, PersistentQuery
 from pykafkad.pipelines.errors import StatementError, did_you_mean
+from pykafkad.pipelines.plan.bad_records import BadRecords
+from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.formatting import text
 
@@ -56,7 +58,14 @@ class Session:
         def find(source: ast.Source) -> DataSource:
             return self.catalog.source(source.name, source.at)
 
-        return analysed(self._with_types(query), find, self.catalog.properties, sink)
+        meaning = analysed(self._with_types(query), find, self.catalog.properties, sink)
+        bad_records = BadRecords.of(self.catalog.properties)
+        if sink is None:
+            bad_records = bad_records.for_a_person()
+        else:
+            _refuse_endless(bad_records, meaning.plan, query)
+        meaning.plan.bad_records = bad_records
+        return meaning
 
     def target_of(self, statement: ast.InsertValues) -> DataSource:
         """The stream or table that INSERT INTO ... VALUES writes to."""
@@ -149,3 +158,16 @@ class Session:
         group_by = tuple(ast.rewrite(part, change) for part in query.group_by)
         partition_by = tuple(ast.rewrite(part, change) for part in query.partition_by)
         return replace(query, select=select, where=where, group_by=group_by, partition_by=partition_by)
+
+
+def _refuse_endless(bad_records: BadRecords, plan: Plan, query: ast.Query) -> None:
+    """A query may not read what becomes of its own bad records: each would lead to one more, without end."""
+    topics = bad_records.topics
+    for name, topic in topics.items():
+        if topic in plan.topics():
+            raise StatementError(
+                f"The query reads topic {topic}, to which {name} sends what it cannot read: UNSET '{name}' first",
+                query.at,
+            )
+    if len(set(topics.values())) < len(topics):
+        raise StatementError(f"{' and '.join(topics)} are the same topic", query.at)

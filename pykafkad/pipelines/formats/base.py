@@ -13,6 +13,11 @@ from pykafkad.pipelines.types import Array, Decimal, Map, Primitive, SqlType, St
 class BadRecord(Exception):
     """A key or value that is not what its columns say."""
 
+    target = "value"
+    """What of the record it is: key or value."""
+    written_to: str | None = None
+    """The topic for which it could not be written; None where it was read."""
+
 
 class Format(Protocol):
     """The key or the value of a topic's records. Pickles."""

@@ -65,9 +65,13 @@ class ReadTopic:
 
     def row(self, record: Record) -> Row:
         data, window = record.key, None
-        if self.window is not None and data is not None:
-            data, window = self.window.split(data)
-        key = self.key.parse(data)
+        try:
+            if self.window is not None and data is not None:
+                data, window = self.window.split(data)
+            key = self.key.parse(data)
+        except BadRecord as error:
+            error.target = "key"
+            raise
         values = None if record.value is None else self.value.parse(record.value)
         key_width = len(self.key.columns)
         start = tuple(key) if key else (None,) * key_width

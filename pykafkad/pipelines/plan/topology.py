@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.plan import stateless
+from pykafkad.pipelines.plan.bad_records import SAID_ONLY, BadRecords
 from pykafkad.pipelines.plan.ends import Problem, ReadTopic, Record, WriteTopic
 from pykafkad.pipelines.plan.rows import Operator, Row, State
 from pykafkad.pipelines.plan.tables import GroupTable
@@ -46,6 +47,8 @@ class Plan:
     entries: list[Entry] = field(default_factory=list)
     steps: list[Step] = field(default_factory=list)
     sink: WriteTopic | None = None
+    bad_records: BadRecords = SAID_ONLY
+    """What becomes of those that are left out, for hosts that write to a cluster."""
 
     def topics(self) -> list[str]:
         return [entry.source.topic for entry in self.entries]

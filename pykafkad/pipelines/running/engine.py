@@ -15,6 +15,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.formats.registry import RegistryError
+from pykafkad.pipelines.plan.bad_records import expressions_of
 from pykafkad.pipelines.plan.ends import Record, place
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.topology import Plan, States
@@ -48,6 +49,11 @@ class Task:
         self.attempts, self.waits_until = 0, 0.0
         self._told = told
         self._last: Record | None = None
+        self._aside: list[Record] = []
+        """What is to be written of records that were left out."""
+        if plan.bad_records.log_topic is not None:
+            for expression in expressions_of(plan):
+                expression.failures.on_problem = self._nulled
 
     @property
     def runs(self) -> bool:
@@ -82,10 +88,13 @@ class Task:
                 try:
                     written = patiently(partial(sink.record, row))
                 except BadRecord as error:
+                    error.written_to = sink.topic
                     self._bad(record, error)
                 else:
                     self.counts.written += 1
                     yield written
+            yield from self._aside
+            self._aside.clear()
 
     def _next(self, limit: int) -> Iterator[Record]:
         for _ in range(limit):
@@ -99,14 +108,25 @@ class Task:
 
     def _bad(self, record: Record, error: BadRecord) -> None:
         self.counts.bad += 1
+        bad_records = self.plan.bad_records
+        self._aside += bad_records.left_out(self.id, record, error, _now_ms())
+        if not bad_records.is_said:
+            return
         if self.counts.bad <= BAD_SAID or str(self.counts.bad).strip("0") == "1":
             more = "" if self.counts.bad <= BAD_SAID else f" ({self.counts.bad} have been by now)"
             self._told(f"{self.id}: {place(record)} is left out: {error}{more}")
+
+    def _nulled(self, reason: str) -> None:
+        self._aside.append(self.plan.bad_records.nulled(self.id, self._last, reason, _now_ms()))
 
     def fail(self, error: Exception) -> None:
         where = f" at {place(self._last)}" if self._last is not None else ""
         self.problem = f"{said(error)}{where}"
         self._told(f"{self.id} has stopped: {self.problem}")
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def patiently(call: Callable[[], T]) -> T:

@@ -101,6 +101,8 @@ class Runner:
         self._promise(tried, statement)
         self._make_topics(tried, statement)
         begins = self._begins(tried)
+        for query_id in begins:
+            topics.prepare_bad_records(self.broker, tried.meanings[query_id].plan)
         gone = self._gone(tried, statement)
         self.session = tried
         self._run_what_is_there(begins)

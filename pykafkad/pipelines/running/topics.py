@@ -5,6 +5,8 @@ from __future__ import annotations
 from pykafkad.pipelines.analysis.properties import OF_SINKS, OF_SOURCES, Properties
 from pykafkad.pipelines.analysis.sources import DataSource
 from pykafkad.pipelines.errors import StatementError
+from pykafkad.pipelines.plan.bad_records import LOG
+from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.running.broker import Broker
 from pykafkad.pipelines.syntax.ast import CreateAsSelect, CreateSource, Kind
 
@@ -32,6 +34,15 @@ def prepare(
             statement.at,
         )
     broker.create(source.topic, count, source.replicas, _configs(source, statement))
+
+
+def prepare_bad_records(broker: Broker, plan: Plan) -> None:
+    """Makes the topics for a query's bad records where they are not there: dead letters in as many partitions as the
+    topic has that it reads first, the log in one."""
+    for name, topic in plan.bad_records.topics.items():
+        if broker.topic(topic) is None:
+            count = 1 if name == LOG else len(broker.partitions(plan.topics()[:1]))
+            broker.create(topic, count, None, {})
 
 
 def _configs(source: DataSource, statement: CreateSource | CreateAsSelect) -> dict[str, str]:
