@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import base64
 import json
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from pykafkad.pipelines import StatementError, settings
 from pykafkad.pipelines.checking import Checker
 from pykafkad.pipelines.plan.ends import Record
+from pykafkad.pipelines.running.runner import Runner
 from pykafkad.pipelines.syntax.ast import SelectStatement
 from pykafkad.pipelines.syntax.parser import parse_script
-from tests.unit.test_sql_engine import PARTITION, Loop
+from tests.unit.test_sql_engine import PARTITION, Loop, Written
 
 QUERY = """
 CREATE STREAM s (k STRING KEY, v INT) WITH (kafka_topic='s', format='JSON');
@@ -151,6 +153,21 @@ def test_values_that_cannot_be_are_refused(name: str, value: str, reason: str) -
     with pytest.raises(StatementError) as refused:
         settings.checked(name, value)
     assert reason in refused.value.reason
+
+
+class Topics(Written):
+    """A broker with whatever topic is asked for."""
+
+    def topic(self, name: str) -> object:
+        return SimpleNamespace(name=name, partitions=[0])
+
+
+def test_an_engine_that_writes_no_bad_records_is_not_asked_to() -> None:
+    runner = Runner(cast(Any, Topics()), list[str]().append)
+    runner.engine = cast(Any, SimpleNamespace(tasks={}))
+    with pytest.raises(StatementError, match="are for queries that run in this process"):
+        runner.script(DEAD + QUERY)
+    assert list(runner.catalog.sources) == ["S"] and not runner.catalog.queries
 
 
 def test_queries_that_would_go_round_are_refused() -> None:
