@@ -101,6 +101,24 @@ def test_an_expression_that_fails_is_null_and_in_the_log() -> None:
     assert run("", b'{"V": 0}').said == []
 
 
+@pytest.mark.parametrize(
+    ("expression", "value", "said"),
+    [
+        ("SUBSTRING(CAST(v AS STRING), 10 / v)", "null", "10 / "),
+        ("CAST(PARSE_DATE(CAST(v AS STRING), 'yyyy') AS STRING)", "null", "PARSE_DATE("),
+        ("ARRAY[10 / v, 3]", "[null,3]", "10 / "),
+        ("STRUCT(a := 10 / v)", '{"A":null}', "STRUCT("),
+        ("TRANSFORM(ARRAY[v], x => 10 / x)", "null", "TRANSFORM("),
+    ],
+)
+def test_a_part_of_an_expression_that_fails_is_in_the_log(expression: str, value: str, said: str) -> None:
+    query = QUERY.replace("10 / v", expression)
+    loop = run("SET 'processing.log'='log';", b'{"V": 0}', query=query)
+    assert loop.values("T") == [f'{{"V":{value}}}'.encode()]
+    messages = [entry["message"]["recordProcessingError"]["errorMessage"] for entry in entries(loop)]
+    assert len(messages) == 1 and said in messages[0]
+
+
 def test_what_cannot_be_written_is_in_the_log_as_such() -> None:
     query = QUERY.replace("STREAM t AS", "STREAM t WITH (timestamp='v') AS").replace("v INT", "v BIGINT")
     loop = run(

@@ -269,7 +269,7 @@ def test_lambdas() -> None:
 def test_a_failure_is_told_to_who_wants_to_know() -> None:
     told: list[str] = []
     division = compiled("I / 0")
-    division.on_problem = told.append
+    division.failures.on_problem = told.append
     assert division(ROW) is None
     assert told == ["I / 0: / by zero"]
 

@@ -7,6 +7,6 @@
     numbers.py     Java's arithmetic;  casts.py: CAST, and what is cast unasked;  constructors.py: one type for many items
     texts.py, moments.py   values as text, and dates and times out of it;  arithmetic.py, comparisons.py: operators
 
-An expression that fails for a row (1/0, an array's bounds) is null there, and `on_problem` is told why. What can
+An expression that fails for a row (1/0, an array's bounds) is null there, and `Failures.on_problem` is told why. What can
 never be evaluated is a StatementError when it is compiled.
 """

@@ -15,6 +15,7 @@ from pykafkad.pipelines.expressions.numbers import EvaluationError
 from pykafkad.pipelines.expressions.schema import Row, Value
 from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.ast import Expression
+from pykafkad.pipelines.syntax.formatting import text
 from pykafkad.pipelines.types import BIGINT, SqlType
 from pykafkad.pipelines.types import Decimal as DecimalType
 
@@ -68,13 +69,33 @@ def first_true(tests: Sequence[Evaluate], values: Sequence[Evaluate]) -> Evaluat
     return evaluate
 
 
-def safe(call: Evaluate) -> Evaluate:
+Caught = Callable[[Exception], object]
+
+
+class Failures:
+    """Of one compiled expression: who is told why a value in it is null, if anybody is."""
+
+    __slots__ = ("on_problem",)
+
+    def __init__(self) -> None:
+        self.on_problem: Callable[[str], object] | None = None
+
+    def of(self, node: Expression) -> Caught:
+        def caught(error: Exception) -> None:
+            if self.on_problem is not None:
+                self.on_problem(f"{text(node)}: {str(error) or type(error).__name__}")
+
+        return caught
+
+
+def safe(call: Evaluate, caught: Caught) -> Evaluate:
     """Null where the closure raises."""
 
     def evaluate(row: Row) -> Value:
         try:
             return call(row)
-        except Exception:
+        except Exception as error:
+            caught(error)
             return None
 
     return evaluate
@@ -94,19 +115,22 @@ def implicit(typed: Typed, wanted: SqlType | None) -> Evaluate:
     return evaluate
 
 
-def guarded(function: Callable[..., Value], arguments: Sequence[Evaluate], nulls: bool) -> Evaluate:
+def guarded(
+    function: Callable[..., Value], arguments: Sequence[Evaluate], nulls: bool, caught: Caught
+) -> Evaluate:
     """The call of a function: null where it fails; an argument that fails is null, too."""
 
     def evaluate(row: Row) -> Value:
         try:
             values = [argument(row) for argument in arguments]
         except Exception:
-            values = [safe(row) for safe in map(safe, arguments)]
+            values = [safe(argument, caught)(row) for argument in arguments]
         if not nulls and None in values:
             return None
         try:
             return function(*values)
-        except Exception:
+        except Exception as error:
+            caught(error)
             return None
 
     return evaluate

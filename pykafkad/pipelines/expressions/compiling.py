@@ -16,6 +16,7 @@ from pykafkad.pipelines.errors import StatementError, did_you_mean
 from pykafkad.pipelines.expressions import arithmetic, casts, comparisons, constructors
 from pykafkad.pipelines.expressions.closures import (
     Evaluate,
+    Failures,
     Typed,
     constant,
     first_true,
@@ -49,26 +50,26 @@ from pykafkad.pipelines.types import (
 )
 from pykafkad.pipelines.types import Decimal as DecimalType
 
-Problem = Callable[[str], None]
-
 
 class Compiled:
     """An expression with its type, to be called with rows. Pickles as its tree."""
 
-    __slots__ = ("call", "expression", "on_problem", "parts", "type")
+    __slots__ = ("_caught", "call", "expression", "failures", "parts", "type")
 
-    def __init__(self, expression: Expression, parts: tuple[Any, ...], typed: Typed) -> None:
+    def __init__(
+        self, expression: Expression, parts: tuple[Any, ...], typed: Typed, failures: Failures
+    ) -> None:
         self.expression, self.parts = expression, parts
         self.type, self.call = typed
-        self.on_problem: Problem | None = None
-        """Told why a row's value is null."""
+        self.failures = failures
+        """Told why a row's value, or a part of it, is null."""
+        self._caught = failures.of(expression)
 
     def __call__(self, row: Row) -> Value:
         try:
             return self.call(row)
         except Exception as error:
-            if self.on_problem is not None:
-                self.on_problem(f"{text(self.expression)}: {error or type(error).__name__}")
+            self._caught(error)
             return None
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -81,15 +82,24 @@ def compile_expression(
     functions: Functions = FUNCTIONS,
     properties: Mapping[str, Any] | None = None,
 ) -> Compiled:
-    typed = Compiler(schema, functions, properties or {}).compile(expression)
-    return Compiled(expression, (schema, functions, properties), typed)
+    compiler = Compiler(schema, functions, properties or {})
+    return Compiled(
+        expression, (schema, functions, properties), compiler.compile(expression), compiler.failures
+    )
 
 
 class Compiler:
     """Compiles against one schema; the values of lambdas' parameters come after those of the columns in a row."""
 
-    def __init__(self, schema: Schema, functions: Functions, properties: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        functions: Functions,
+        properties: Mapping[str, Any],
+        failures: Failures | None = None,
+    ) -> None:
         self.schema, self.functions, self.properties = schema, functions, properties
+        self.failures = failures or Failures()
 
     def compile(self, node: Expression) -> Typed:
         return COMPILERS[type(node)](self, node)
@@ -291,7 +301,10 @@ class Compiler:
             raise StatementError(
                 constructors.EMPTY_ARRAY if not node.items else constructors.NULL_ARRAY, node.at
             )
-        items = [safe(constructors.coerced(self.compile, item, element)) for item in node.items]
+        items = [
+            safe(constructors.coerced(self.compile, item, element), self.failures.of(item))
+            for item in node.items
+        ]
         return Typed(Array(element), lambda row: [item(row) for item in items])
 
     def map(self, node: ast.MapLiteral) -> Typed:
@@ -307,8 +320,8 @@ class Compiler:
             )
         entries = [
             (
-                safe(constructors.coerced(self.compile, k, key)),
-                safe(constructors.coerced(self.compile, v, value)),
+                safe(constructors.coerced(self.compile, k, key), self.failures.of(k)),
+                safe(constructors.coerced(self.compile, v, value), self.failures.of(v)),
             )
             for k, v in node.entries
         ]
@@ -326,7 +339,7 @@ class Compiler:
                     f"The field {name} of a STRUCT has no type: {self.shown(value)}", node.at
                 )
         fields = tuple(Field(name, typed.type) for name, typed in compiled if typed.type is not None)
-        calls = [(name, safe(typed.call)) for name, typed in compiled]
+        calls = [(name, safe(typed.call, self.failures.of(node))) for name, typed in compiled]
         return Typed(Struct(fields), lambda row: {name: call(row) for name, call in calls})
 
     def field(self, node: ast.FieldAccess) -> Typed:
@@ -368,7 +381,8 @@ class Compiler:
             )
         variant, call, arguments = self.arguments(node)
         implementation = variant.implementation(call) if variant.types else variant.implementation
-        return Typed(variant.result_type(call), guarded(implementation, arguments, variant.nulls))
+        caught = self.failures.of(node)
+        return Typed(variant.result_type(call), guarded(implementation, arguments, variant.nulls, caught))
 
     def arguments(self, node: ast.FunctionCall) -> tuple[Variant, Call, list[Evaluate]]:
         """The variant that is meant, what it may know, and its arguments as it takes them."""
@@ -405,7 +419,9 @@ class Compiler:
             Column(name, filled(part, bound) or NULL, LAMBDA)
             for name, part in zip(node.parameters, patterns, strict=True)
         ]
-        inner = Compiler(Schema((*self.schema.columns, *columns)), self.functions, self.properties)
+        inner = Compiler(
+            Schema((*self.schema.columns, *columns)), self.functions, self.properties, self.failures
+        )
         body = inner.compile(node.body)
         if result.kind == "VARIABLE":
             if result.name in bound and bound[result.name] is not None:

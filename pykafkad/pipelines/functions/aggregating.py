@@ -92,7 +92,8 @@ def compile_aggregate(
     function = functions.find(call.name)
     if function.kind != AGGREGATE:
         raise StatementError(f"{call.name} is no aggregate function", call.at)
-    variant, known, calls = Compiler(schema, functions, properties or {}).arguments(call)
+    compiler = Compiler(schema, functions, properties or {})
+    variant, known, calls = compiler.arguments(call)
     parameters = variant.signature.of_arguments(len(calls)) or []
     constants = sum(parameter.constant for parameter in parameters)
     varying = len(calls) - constants
@@ -102,7 +103,7 @@ def compile_aggregate(
     )
     parts = (schema, functions, properties)
     arguments = [
-        Compiled(node, parts, Typed(of, evaluate))
+        Compiled(node, parts, Typed(of, evaluate), compiler.failures)
         for node, of, evaluate in zip(call.arguments[:varying], known.types, calls[:varying], strict=True)
     ]
     return Aggregate(call, parts, variant.implementation(known), arguments, variant.result_type(known))

@@ -39,10 +39,12 @@ def compile_table_function(
     function = functions.find(call.name)
     if function.kind != TABLE:
         raise StatementError(f"{call.name} is no table function", call.at)
-    variant, known, arguments = Compiler(schema, functions, properties or {}).arguments(call)
+    compiler = Compiler(schema, functions, properties or {})
+    variant, known, arguments = compiler.arguments(call)
     implementation = variant.implementation(known) if variant.types else variant.implementation
-    typed = Typed(variant.result_type(known), guarded(implementation, arguments, variant.nulls))
-    return CompiledTableFunction(call, (schema, functions, properties), typed)
+    caught = compiler.failures.of(call)
+    typed = Typed(variant.result_type(known), guarded(implementation, arguments, variant.nulls, caught))
+    return CompiledTableFunction(call, (schema, functions, properties), typed, compiler.failures)
 
 
 class CompiledTableFunction(Compiled):
