@@ -96,8 +96,16 @@ def spark_runner(given: Arguments) -> Runner:
     broker = connected(given)
     checkpoints = SparkCheckpoints(given.values.get("--checkpoints"), given.values.get("--changed"))
     jars = spark_connector.jars(output.error)
-    with spark.saying_into(checkpoints.directory / "spark.log"):
-        made = spark.session(given.values.get("--master", "local[*]"), spark.running(jars))
+    master = given.values.get("--master", "local[*]")
+    log = checkpoints.directory / "spark.log"
+    begins = log.stat().st_size if log.exists() else 0
+    try:
+        with spark.saying_into(log):
+            made = spark.session(master, spark.running(jars))
+    except spark.NoSpark as error:
+        said = log.read_bytes()[begins:].decode(errors="replace").splitlines()
+        why = next((f": {line}" for line in said if "Exception" in line or "Error" in line), "")
+        raise spark.NoSpark(f"{error}{why}") from None
     return Runner(broker, output.error, engine=SparkEngine(broker, output.error, made, checkpoints))
 
 

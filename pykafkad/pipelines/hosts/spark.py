@@ -42,6 +42,10 @@ BAD = -2
 """The step of a row that only says which record was left out, and why: it goes through all stages to who tells."""
 
 
+class NoSpark(Exception):
+    """No session could be made."""
+
+
 class QueryFailed(Exception):
     """An operator could not go on at a record; str() says why and at which."""
 
@@ -65,7 +69,12 @@ def session(master: str = "local[2]", configs: Mapping[str, str] | None = None) 
     if master.startswith("local"):
         for name in ("spark.driver.host", "spark.driver.bindAddress"):
             builder = builder.config(name, "127.0.0.1")
-    made = builder.getOrCreate()
+    try:
+        made = builder.getOrCreate()
+    except Exception as error:
+        java = getattr(error, "java_exception", None)
+        said = java.toString() if java is not None else str(error)
+        raise NoSpark(f"Spark does not begin with master {master}: {said.splitlines()[0]}") from None
     made.sparkContext.setLogLevel("ERROR")
     _ = made.streams  # a batch's transformWithState fails before the first use of these
     return made

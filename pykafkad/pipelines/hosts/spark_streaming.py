@@ -125,15 +125,19 @@ FAILURE = re.compile(r"(?:QueryFailed|WriteFailed): (.*)")
 LAST_OF_TRACEBACK = re.compile(r"^(?:[A-Za-z_]\w*\.)*([A-Z]\w*: .*)$", re.MULTILINE)
 
 
+def one_line(text: str) -> str:
+    """What an error of Spark's says, without the traces that it may have."""
+    found = FAILURE.search(text) or LAST_OF_TRACEBACK.search(text)
+    return (found[1] if found else text.strip().partition("\n")[0]).strip()
+
+
 def failure_of(query: StreamingQuery) -> tuple[str, bool] | None:
     """Why a query has ended, in one line, and whether it may go better later; None if it did not fail."""
     error = query.exception()
     if error is None:
         return None
     text = str(error)
-    found = FAILURE.search(text) or LAST_OF_TRACEBACK.search(text)
-    said = found[1] if found else text.partition("\n")[0]
-    return said.strip(), "QueryFailed: " not in text
+    return one_line(text), "QueryFailed: " not in text
 
 
 class FirstOfTopics:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.errors import StatementError
-from pykafkad.pipelines.hosts.spark_streaming import Done, StreamingQueryOptions, failure_of, start
+from pykafkad.pipelines.hosts.spark_streaming import Done, StreamingQueryOptions, failure_of, one_line, start
 from pykafkad.pipelines.plan.topology import Plan, States
 from pykafkad.pipelines.running.broker import Broker
 from pykafkad.pipelines.running.hosting import Counts
@@ -178,7 +178,10 @@ class SparkEngine:
             done=task.batch_done,
             identity=task.checkpoint.identity,
         )
-        task.query = start(self._spark, task.checkpoint.name, task.plan, options)
+        try:
+            task.query = start(self._spark, task.checkpoint.name, task.plan, options)
+        except Exception as error:
+            task.fail(one_line(str(error)))
 
     def _look(self, task: SparkTask) -> None:
         assert task.query is not None
