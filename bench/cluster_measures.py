@@ -62,13 +62,15 @@ QUICK = Sizes(50_000, 1_000, 10_240, 300, 50, 0.5)
 @contextlib.contextmanager
 def new_topic(side: ClusterSide, partitions: int) -> Iterator[str]:
     name = f"bench-{next(_numbers)}"
-    admin = AdminClient({"bootstrap.servers": side.home.bootstrap_servers, "log_level": 0})
+    config: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": side.home.bootstrap_servers,
+        "log_level": 0,
+    }
+    admin = AdminClient(config)
     admin.create_topics([NewTopic(name, partitions, BROKERS)], operation_timeout=DEADLINE_S)[name].result()
     side.until_in_sync(name, partitions)
     yield name
-    admin = AdminClient(
-        {"bootstrap.servers": side.home.bootstrap_servers}
-    )  # that knows who is the controller now
+    admin = AdminClient(config)  # that knows who is the controller now
     admin.delete_topics([name])[name].result()
 
 
