@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
+from pykafkad.cluster.topic_creation import Planned
+from pykafkad.errors import KafkaError
 from pykafkad.handlers.cluster_view import reachable_brokers
 from pykafkad.handlers.find_coordinator import (
     MANY_KEYS_SINCE,
@@ -23,6 +25,13 @@ if TYPE_CHECKING:
     from pykafkad.slices import Work
 
     Place = tuple[int, str, int]
+
+
+def not_created(topic: str) -> Planned:
+    """Or not yet: the client is to ask again."""
+    planned = Planned(topic)
+    planned.error = KafkaError(errors.COORDINATOR_NOT_AVAILABLE)
+    return planned
 
 
 class Coordinators:

@@ -79,8 +79,14 @@ def handle(broker: Broker, request: FindCoordinatorRequest, context: Context) ->
         else:
             promise.answer(response)
 
+    told = created
+    if broker.cluster is not None:
+        from pykafkad.handlers.cluster_coordinators import not_created
+        from pykafkad.handlers.cluster_waits import in_time
+
+        told = in_time(broker, created, not_created(topic))
     keys = request.coordinator_keys if context.version >= MANY_KEYS_SINCE else [request.key]
-    broker.controller.auto_create(topic, created, needed(broker, request.key_type, keys))
+    broker.controller.auto_create(topic, told, needed(broker, request.key_type, keys))
     return promise
 
 

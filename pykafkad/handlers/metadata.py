@@ -9,6 +9,7 @@ were not there when the answer was made.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
@@ -27,7 +28,7 @@ from pykafkad.slices import begun, chunks
 from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from pykafkad.cluster.image import Image, Topic
     from pykafkad.context import Context
@@ -91,7 +92,12 @@ def respond(broker: Broker, request: MetadataRequest, context: Context, *, creat
         return response(broker, request, context, topics)
     work = respond(broker, request, context, create=False)
     context.defer()
-    broker.controller.auto_create_all(missing, lambda: broker.dispatcher.give(context, work))
+    created: Callable[[], None] = partial(broker.dispatcher.give, context, work)
+    if broker.cluster is not None:
+        from pykafkad.handlers.cluster_waits import in_time
+
+        created = in_time(broker, created)
+    broker.controller.auto_create_all(missing, created)
     return context
 
 

@@ -11,9 +11,10 @@ from typing import Any, cast
 import pytest
 
 from pykafkad import errors, messages
+from pykafkad.cluster.topic_creation import Planned
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from pykafkad.coordinator.runtime.runtime import partition_for
-from pykafkad.handlers import api_versions, cluster_apis
+from pykafkad.handlers import api_versions, cluster_apis, cluster_waits
 from tests.unit.cluster_kit import (
     TOPIC_ID,
     ClusterDesk,
@@ -384,6 +385,42 @@ def test_the_coordinator_of_a_key_is_whoever_leads_its_partition(
         found.append((row.node_id, row.host, row.error_code))
     nobody = (-1, "", errors.COORDINATOR_NOT_AVAILABLE)
     assert found == [(2, "host2", errors.NONE), nobody, nobody, (0, "host0", errors.NONE)]
+
+
+def test_a_coordinator_whose_topic_cannot_be_created_is_not_waited_for_long(desk: ClusterDesk) -> None:
+    """What the client asks for next on its connection is answered after this, and ZooKeeper may be away."""
+    asked: list[Any] = []
+    desk.controller = SimpleNamespace(
+        is_auto_creating=lambda name: False, auto_create=lambda name, done, needed: asked.append(done)
+    )
+    given = desk.send(messages.FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), 4)
+
+    def said() -> int | None:
+        answer = desk.answer_of(given, "FindCoordinatorRequest", 4)
+        return answer if answer is None else int(answer.coordinators[0].error_code)
+
+    desk.advance(cluster_waits.WAIT_MS - 1)
+    assert said() is None
+    desk.advance(1)
+    assert said() == errors.COORDINATOR_NOT_AVAILABLE
+    asked[0](Planned(CONSUMER_OFFSETS))  # nobody waits for that any more
+
+
+def test_metadata_waits_as_long_for_a_topic_that_it_has_created(desk: ClusterDesk) -> None:
+    asked: list[Any] = []
+    desk.connection.listener = SimpleNamespace(owner=SimpleNamespace(name="PLAINTEXT"))  # type: ignore[attr-defined]
+    controller = SimpleNamespace(
+        controller_id=9, auto_create_all=lambda names, done: asked.append((list(names), done))
+    )
+    vars(desk).update(cluster_id="c" * 22, controller=controller)
+    topic = messages.MetadataRequest.MetadataRequestTopic(name="missing")
+    given = desk.send(messages.MetadataRequest(topics=[topic], allow_auto_topic_creation=True), 12)
+    ((names, created),) = asked
+    assert names == ["missing"] and desk.answer_of(given, "MetadataRequest", 12) is None
+    desk.advance(cluster_waits.WAIT_MS)
+    (found,) = desk.answer_of(given, "MetadataRequest", 12).topics
+    assert found.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+    created()  # nobody waits for that any more
 
 
 # -- what clients are told
