@@ -251,12 +251,13 @@ class Replica:
         KeyError: it is none of the partition's."""
         leadership = self.leadership
         assert leadership is not None
-        if self.waiters and leadership.followers[replica].start_offset != start_offset:
-            self.surroundings.advanced(self)  # who deletes records may wait for that
+        mark, start = self.log.high_watermark, leadership.followers[replica].start_offset
         leadership.fetched(
             replica, end_offset, start_offset, self.log.log_end_offset, self.surroundings.now_ms()
         )
         self._isr_changed()
+        if self.waiters and start_offset != start and self.log.high_watermark == mark:
+            self.surroundings.advanced(self)  # who deletes records may wait for that
         if leadership.may_join(replica, self.log.high_watermark):
             self._ask_for(leadership, leadership.isr | {replica})
 
