@@ -81,19 +81,10 @@ class ClusterBroker(Broker):
 
     # -- start
 
-    def _open_storage(self, kind: type[LogManager] = ZooKeeperLogs) -> ZooKeeperLogs:
+    def _open_storage(self, kind: Callable[..., LogManager] = ZooKeeperLogs) -> ZooKeeperLogs:
         self._connect()
-        return ZooKeeperLogs(
-            self.config,
-            self.clock,
-            self.submit,
-            replicas=self.replicas,
-            call_later=self.reactor.call_later,
-            call_soon=self.reactor.call_soon,
-            on_directory_failed=self._directory_failed,
-            on_all_failed=self._all_directories_failed,
-            cluster_id=self._id_of_cluster(),
-        )
+        opened = super()._open_storage(partial(kind, cluster_id=self._id_of_cluster()))
+        return cast("ZooKeeperLogs", opened)
 
     def _connect(self) -> None:
         config = self.config

@@ -29,7 +29,7 @@ from pykafkad.storage.overlay.opened import OpenedLogs
 from pykafkad.uuids import random_uuid, to_text
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pykafkad.cluster.controller import RunningController
     from pykafkad.cluster.metadata_log import MetadataLog
@@ -148,7 +148,7 @@ class OpenedBroker(Broker):
     def _begin_jobs(self) -> None:
         """None: nothing is deleted by retention, compacted or checkpointed, and no offset expires."""
 
-    def _open_storage(self, kind: type[LogManager] = OpenedLogs) -> LogManager:
+    def _open_storage(self, kind: Callable[..., LogManager] = OpenedLogs) -> LogManager:
         return super()._open_storage(kind)
 
     def _open_controller(self, metadata: MetadataLog) -> RunningController:

@@ -42,6 +42,8 @@ from pykafkad.storage.manager import LogManager
 from pykafkad.workers import Workers
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from pykafkad.cluster.controller import RunningController
     from pykafkad.cluster.delta import Delta
     from pykafkad.config import BrokerConfig
@@ -133,7 +135,7 @@ class Broker(ServingBroker):
         periodic = self.begin_jobs(self.cleaner_workers.submit)
         periodic.every(RELEASE_INTERVAL_MS, partial(self.submit, release_memory_kept, nothing_more))
 
-    def _open_storage(self, kind: type[LogManager] = LogManager) -> LogManager:
+    def _open_storage(self, kind: Callable[..., LogManager] = LogManager) -> LogManager:
         return kind(
             self.config,
             self.clock,

@@ -25,12 +25,12 @@ from pykafkad.cluster.placement import Placement
 from pykafkad.cluster.producer_ids import ProducerIds
 from pykafkad.cluster.publishing import CONFIGS, LOGS, Publishers
 from pykafkad.cluster.topic_creation import MAX_RECORDS_IN_REQUEST, Planned, Planner
-from pykafkad.cluster.turns import Turns, as_kafka_error, tell
+from pykafkad.cluster.turns import Turns, as_kafka_error, commit_planned, tell
 from pykafkad.errors import INVALID_REPLICATION_FACTOR, UNKNOWN_SERVER_ERROR, UNKNOWN_TOPIC_ID, KafkaError
 from pykafkad.logs import logger
 from pykafkad.messages import RemoveTopicRecord
 from pykafkad.quiet import always
-from pykafkad.slices import chunks, finish, is_work, run_at_once
+from pykafkad.slices import chunks, finish, run_at_once
 from pykafkad.uuids import ZERO
 from pykafkad.workers import submit_inline
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pykafkad.config import BrokerConfig, TopicConfig
     from pykafkad.config_listeners import Endpoint
     from pykafkad.quiet import Allows
-    from pykafkad.slices import Done, Run, Work
+    from pykafkad.slices import Run, Work
     from pykafkad.workers import Submit
 
 
@@ -343,26 +343,8 @@ class LocalController:
         `plan` may give work that ends in the records, find nothing to do, or raise the KafkaError that `done` is then
         called with.
         """
-        self._changes.take(partial(self._plan_and_commit, plan), partial(tell, done))
-
-    def _plan_and_commit(self, plan: Plan, ended: Done) -> None:
-        def planned(records: Any) -> None:
-            if isinstance(records, Exception):
-                ended(as_kafka_error(records))
-            elif records:
-                self._commits.add(records, ended)
-            else:
-                ended(None)
-
-        records: Any
-        try:
-            records = plan()
-        except Exception as error:
-            records = error
-        if is_work(records):
-            self._line.run(records, planned)
-        else:
-            planned(records)
+        begin = partial(commit_planned, plan, self._line, self._commits.add, as_kafka_error)
+        self._changes.take(begin, partial(tell, done))
 
     def take_producer_id(self, done: Callable[[int | KafkaError], None]) -> None:
         self._producer_ids.take(done)

@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import UNKNOWN_SERVER_ERROR, KafkaError
 from pykafkad.logs import logger
+from pykafkad.slices import is_work
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.cluster.controller import Plan, Told
     from pykafkad.slices import Done, Run, Work
 
     Begin = Callable[[Done], None]  # calls what it is given when the turn is over, with the result
@@ -59,6 +61,35 @@ class Turns:
             done(result)
         finally:
             self._start()
+
+
+def commit_planned(
+    plan: Plan,
+    line: Turns,
+    commit: Callable[[Any, Told], None],
+    error_of: Callable[[Exception], KafkaError],
+    ended: Done,
+) -> None:
+    """A turn of Controller.in_turn: what `plan` makes of the image is committed, if it is anything. A plan that is work
+    is done in `line`."""
+
+    def planned(records: Any) -> None:
+        if isinstance(records, Exception):
+            ended(error_of(records))
+        elif records:
+            commit(records, ended)
+        else:
+            ended(None)
+
+    records: Any
+    try:
+        records = plan()
+    except Exception as error:
+        records = error
+    if is_work(records):
+        line.run(records, planned)
+    else:
+        planned(records)
 
 
 def as_kafka_error(error: Exception) -> KafkaError:

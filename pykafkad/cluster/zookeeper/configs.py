@@ -14,14 +14,14 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
-from pykafkad.cluster.turns import Turns, tell
+from pykafkad.cluster.turns import Turns, commit_planned, tell
 from pykafkad.cluster.zookeeper import entities
 from pykafkad.cluster.zookeeper.asking import as_kafka_error, settled
 from pykafkad.cluster.zookeeper.entity_configs import EntityConfigs
 from pykafkad.cluster.zookeeper.notifications import Notifications
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
-from pykafkad.slices import GO_ON, Wait, is_work
+from pykafkad.slices import GO_ON, Wait
 from pykafkad.zookeeper.client import CLOSED, SESSION_EXPIRED, State, ZooKeeperError
 from pykafkad.zookeeper.config_znodes import CONFIG_CHANGES, read_config_change
 from pykafkad.zookeeper.znodes import MalformedZnode, name_in
@@ -183,23 +183,5 @@ class ClusterConfigs:
 
     def in_turn(self, plan: Plan, done: Told) -> None:
         """Commit what `plan` makes of the image, one such change at a time, so that each sees the one before."""
-        self._plans.take(partial(self._plan_and_commit, plan), partial(tell, done))
-
-    def _plan_and_commit(self, plan: Plan, ended: Done) -> None:
-        def planned(records: Any) -> None:
-            if isinstance(records, Exception):
-                ended(as_kafka_error(records))
-            elif records:
-                self.commit(records, ended)
-            else:
-                ended(None)
-
-        records: Any
-        try:
-            records = plan()
-        except Exception as error:
-            records = error
-        if is_work(records):
-            self._line.run(records, planned)
-        else:
-            planned(records)
+        begin = partial(commit_planned, plan, self._line, self.commit, as_kafka_error)
+        self._plans.take(begin, partial(tell, done))
