@@ -1,10 +1,9 @@
 // kafkajs in transactions. Its lines are described in compat_tests/transactions/drivers/line.py.
 'use strict'
 
-const readline = require('node:readline')
 const { randomUUID } = require('node:crypto')
 const { Kafka, logLevel, Partitioners } = require('kafkajs')
-const { given, say, text, partition } = require('./line')
+const { given, partition, obey } = require('./line')
 
 const TAKE_MS = 30000
 const PEEK_MS = 400
@@ -97,17 +96,4 @@ const commands = {
   }
 }
 
-async function serve () {
-  say('ready')
-  for await (const line of readline.createInterface({ input: process.stdin })) {
-    const [command, ...words] = line.split(' ')
-    try {
-      say('ok', ...(await commands[command](...words) ?? []))
-    } catch (error) {
-      say('error', error.type ?? '', text(error))
-    }
-  }
-  process.exit(0) // the test has ended
-}
-
-serve()
+obey(commands)

@@ -40,4 +40,21 @@ async function serve (commands) {
   process.exit(0) // also if the test has ended
 }
 
-module.exports = { given, say, text, partition, owns, record, serve }
+/**
+ * As compat_tests/transactions/drivers/line.py has it: each command finds values, or fails with an error that may have a
+ * type; the end of the input is that of the test.
+ */
+async function obey (commands) {
+  say('ready')
+  for await (const line of readline.createInterface({ input: process.stdin })) {
+    const [command, ...words] = line.split(' ')
+    try {
+      say('ok', ...(await commands[command](...words) ?? []))
+    } catch (error) {
+      say('error', error.type ?? '', text(error))
+    }
+  }
+  process.exit(0)
+}
+
+module.exports = { given, say, text, partition, owns, record, serve, obey }

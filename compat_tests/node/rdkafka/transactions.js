@@ -1,11 +1,10 @@
 // node-rdkafka (librdkafka) in transactions. Its lines are described in compat_tests/transactions/drivers/line.py.
 'use strict'
 
-const readline = require('node:readline')
 const { randomUUID } = require('node:crypto')
 const { promisify } = require('node:util')
 const { Producer, KafkaConsumer } = require('node-rdkafka')
-const { given, say, text, partition } = require('../line')
+const { given, partition, obey } = require('../line')
 
 const ANSWER_MS = 30000
 const TAKE_MS = 30000
@@ -142,17 +141,4 @@ const commands = {
   }
 }
 
-async function serve () {
-  say('ready')
-  for await (const line of readline.createInterface({ input: process.stdin })) {
-    const [command, ...words] = line.split(' ')
-    try {
-      say('ok', ...(await commands[command](...words) ?? []))
-    } catch (error) {
-      say('error', text(error))
-    }
-  }
-  process.exit(0) // the test has ended
-}
-
-serve()
+obey(commands)
