@@ -33,7 +33,7 @@ def _is_topic(value: str) -> bool:
     return re.fullmatch(r"[a-zA-Z0-9._-]{1,249}", value) is not None and value not in (".", "..")
 
 
-FORMATS = ("KAFKA", "JSON", "DELIMITED", "NONE", "AVRO", "JSON_SR")
+FORMATS = ("KAFKA", "JSON", "DELIMITED", "NONE", "AVRO", "JSON_SR", "PROTOBUF", "PROTOBUF_NOSR")
 
 SETTINGS: dict[str, Setting] = {
     "auto.offset.reset": Setting(
@@ -48,7 +48,7 @@ SETTINGS: dict[str, Setting] = {
     "ksql.persistence.default.format.value": Setting("", "VALUE_FORMAT of statements without one", FORMATS),
     "ksql.schema.registry.url": Setting(
         "",
-        "where AVRO and JSON_SR have their schemas: http://host:8081",
+        "where AVRO, JSON_SR and PROTOBUF have their schemas: http://host:8081",
         lambda value: "://" in value,
         "a URL",
     ),

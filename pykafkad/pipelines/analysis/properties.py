@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from pykafkad.pipelines.errors import StatementError, did_you_mean
+from pykafkad.pipelines.formats.base import MessageShape
 from pykafkad.pipelines.syntax import ast
 
 
@@ -66,6 +67,20 @@ def _duration(value: Any) -> int:
     return int(match[1]) * ast.UNIT_MILLISECONDS[match[2].upper() + "S"]
 
 
+def _representation(value: Any) -> str:
+    text = _text(value).upper()
+    if text not in ("OPTIONAL", "WRAPPER"):
+        raise ValueError("String must be one of: OPTIONAL, WRAPPER, null")
+    return text
+
+
+def _message_name(value: Any) -> str:
+    text = _text(value)
+    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", text, re.ASCII):
+        raise ValueError("a message's name is expected, with its package where it has one")
+    return text
+
+
 def _cleanup(value: Any) -> str:
     text = _text(value).lower()
     if text not in ("delete", "compact", "delete,compact", "compact,delete"):
@@ -83,6 +98,10 @@ _OF_BOTH: dict[str, Callable[[Any], Any]] = {
     "VALUE_FORMAT": _text,
     "KEY_DELIMITER": _delimiter,
     "VALUE_DELIMITER": _delimiter,
+    "KEY_PROTOBUF_NULLABLE_REPRESENTATION": _representation,
+    "VALUE_PROTOBUF_NULLABLE_REPRESENTATION": _representation,
+    "KEY_SCHEMA_FULL_NAME": _message_name,
+    "VALUE_SCHEMA_FULL_NAME": _message_name,
     "WRAP_SINGLE_VALUE": _flag,
     "TIMESTAMP": _text,
     "TIMESTAMP_FORMAT": _text,
@@ -125,3 +144,7 @@ class Properties:
             )
         name = own or both
         return None if name is None else name.upper()
+
+    def message_shape(self, which: str) -> MessageShape:
+        nulls = self.get(f"{which}_PROTOBUF_NULLABLE_REPRESENTATION")
+        return MessageShape(nulls, self.get(f"{which}_SCHEMA_FULL_NAME"))

@@ -12,6 +12,7 @@ from pykafkad.pipelines.analysis.relations import Context, timestamp_of
 from pykafkad.pipelines.analysis.sources import DataSource, FormatInfo, timestamp_column
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Column, Schema
+from pykafkad.pipelines.formats import NO_SHAPE, MessageShape
 from pykafkad.pipelines.formats.registry import REGISTRY_URL
 from pykafkad.pipelines.plan.ends import WriteTopic
 from pykafkad.pipelines.plan.topology import Plan
@@ -52,12 +53,14 @@ def made(statement: CreateAsSelect, meaning: Meaning, configs: Mapping[str, Any]
 def _format(
     properties: Properties, which: str, inherited: FormatInfo, configs: Mapping[str, Any]
 ) -> FormatInfo:
-    """A format that is not said is the first source's, with its delimiter."""
+    """A format that is not said is the first source's, with its delimiter and its messages' shape."""
     inherited = replace(inherited, registry=configs.get(REGISTRY_URL) or inherited.registry)
     name, delimiter = properties.format(which), properties.get(f"{which}_DELIMITER")
+    shape = properties.message_shape(which)
     if name is not None and name != inherited.name:
-        return replace(inherited, name=name, delimiter=delimiter)
-    return replace(inherited, delimiter=delimiter or inherited.delimiter)
+        return replace(inherited, name=name, delimiter=delimiter, shape=shape)
+    shape = MessageShape(shape.nulls or inherited.shape.nulls, shape.name or inherited.shape.name)
+    return replace(inherited, delimiter=delimiter or inherited.delimiter, shape=shape)
 
 
 def _key_format(properties: Properties, meaning: Meaning, configs: Mapping[str, Any]) -> FormatInfo:
@@ -65,7 +68,7 @@ def _key_format(properties: Properties, meaning: Meaning, configs: Mapping[str, 
     chosen = _format(properties, "KEY", meaning.key_format, configs)
     if chosen.name == "NONE" and meaning.key and properties.format("KEY") is None:
         default = str(configs.get("ksql.persistence.default.format.key", "KAFKA")).upper()
-        return replace(chosen, name=default, delimiter=None)
+        return replace(chosen, name=default, delimiter=None, shape=NO_SHAPE)
     return chosen
 
 

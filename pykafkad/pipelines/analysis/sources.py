@@ -12,7 +12,14 @@ from typing import Any
 from pykafkad.pipelines.analysis.properties import OF_SOURCES, Properties
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Column
-from pykafkad.pipelines.formats import UNWRAPPED_KEYS, WITH_REGISTRY, Format, make_format
+from pykafkad.pipelines.formats import (
+    NO_SHAPE,
+    UNWRAPPED_KEYS,
+    WITH_REGISTRY,
+    Format,
+    MessageShape,
+    make_format,
+)
 from pykafkad.pipelines.formats.registry import REGISTRY_URL, Subject
 from pykafkad.pipelines.plan.ends import WindowedKey
 from pykafkad.pipelines.syntax.ast import ColumnDefinition, CreateSource, Kind, Role
@@ -42,6 +49,11 @@ class FormatInfo:
     delimiter: str | None = None
     registry: str | None = None
     """The URL of the schema registry, where there is one."""
+    shape: MessageShape = NO_SHAPE
+
+    def make(self, columns: tuple[Column, ...], wrap: bool | None, topic: str, of: str) -> Format:
+        """`of` is "key" or "value"."""
+        return make_format(self.name, columns, wrap, self.delimiter, self.subject(topic, of), self.shape)
 
     def subject(self, topic: str, of: str) -> Subject | None:
         """Where the registry has the schemas of a topic's keys (`of` is "key") or values."""
@@ -92,13 +104,10 @@ class DataSource:
         return tuple(Column(c.name, c.type) for c in self.columns if c.role is Role.VALUE)
 
     def make_key(self) -> Format:
-        return key_of(self.key_format, self.key, self.key_format.subject(self.topic, "key"))
+        return key_of(self.key_format, self.key, self.topic)
 
     def make_value(self) -> Format:
-        info = self.value_format
-        return make_format(
-            info.name, self.value, self.wrap, info.delimiter, info.subject(self.topic, "value")
-        )
+        return self.value_format.make(self.value, self.wrap, self.topic, "value")
 
     def check(self) -> DataSource:
         """Refuses what formats and keys cannot say."""
@@ -111,10 +120,10 @@ class DataSource:
         return self
 
 
-def key_of(info: FormatInfo, columns: tuple[Column, ...], subject: Subject | None) -> Format:
+def key_of(info: FormatInfo, columns: tuple[Column, ...], topic: str) -> Format:
     wrap = False if info.name in UNWRAPPED_KEYS else None
     try:
-        return make_format(info.name, columns, wrap, info.delimiter, subject)
+        return info.make(columns, wrap, topic, "key")
     except StatementError as error:
         if not error.reason.startswith("The '") or info.name == "NONE":
             raise
@@ -194,11 +203,11 @@ def declared_source(statement: CreateSource, configs: Mapping[str, Any]) -> Data
         )
     registry = configs.get(REGISTRY_URL) or None
     key, value = (
-        FormatInfo(key_format, properties.get("KEY_DELIMITER"), registry),
-        FormatInfo(value_format, properties.get("VALUE_DELIMITER"), registry),
+        FormatInfo(name, properties.get(f"{of}_DELIMITER"), registry, properties.message_shape(of))
+        for of, name in (("KEY", key_format), ("VALUE", value_format))
     )
     for info in (key, value):
-        make_format(info.name, (), None, info.delimiter, info.subject(topic, "value"))
+        info.make((), None, topic, "value")
     statement = with_registered(statement, topic, key, value)
     _check_columns(statement)
     keys = tuple(column for column in statement.columns if column.role in KEY_ROLES)
@@ -236,7 +245,7 @@ def _registered(
     from pykafkad.pipelines.formats.registered import inferred
 
     assert subject is not None  # the format has been made, which asks for one
-    found = inferred(info.name, subject)
+    found = inferred(info.name, subject, info.shape)
     fields = found if isinstance(found, list) else [Field(bare, found)]
     return tuple(ColumnDefinition(field.name, field.type, role, at=statement.at) for field in fields)
 

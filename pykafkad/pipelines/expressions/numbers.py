@@ -20,7 +20,7 @@ class EvaluationError(Exception):
 
 INTEGER_DIGITS, BIGINT_DIGITS = 10, 19
 
-_EXACT = decimal.Context(prec=1000, rounding=decimal.ROUND_HALF_UP)
+EXACT = decimal.Context(prec=1000, rounding=decimal.ROUND_HALF_UP)
 
 
 def wrap32(value: int) -> int:
@@ -64,7 +64,7 @@ def decimal_result(operator: str, left: DecimalType, right: DecimalType) -> Deci
 
 def fit(value: Decimal, to: DecimalType, rounding: str = decimal.ROUND_HALF_UP) -> Decimal:
     """The value with the scale of its type; one of too many digits is an error."""
-    rounded = value.quantize(Decimal(1).scaleb(-to.scale), rounding, _EXACT)
+    rounded = value.quantize(Decimal(1).scaleb(-to.scale), rounding, EXACT)
     if rounded and rounded.adjusted() >= to.precision - to.scale:
         raise EvaluationError(
             f"Numeric field overflow: A field with precision {to.precision} and scale {to.scale} must round to "
@@ -149,22 +149,22 @@ def remainder_double(left: float, right: float) -> float:
 def divide_decimal(left: Decimal, right: Decimal, to: DecimalType) -> Decimal:
     if not right:
         raise EvaluationError("Division by zero")
-    return fit(_EXACT.divide(left, right), to)
+    return fit(EXACT.divide(left, right), to)
 
 
 def remainder_decimal(left: Decimal, right: Decimal, to: DecimalType) -> Decimal:
     if not right:
         raise EvaluationError("Division by zero")
-    return fit(_EXACT.remainder(left, right), to)
+    return fit(EXACT.remainder(left, right), to)
 
 
 def add_decimal(left: Decimal, right: Decimal) -> Decimal:
-    return _EXACT.add(left, right)
+    return EXACT.add(left, right)
 
 
 def subtract_decimal(left: Decimal, right: Decimal) -> Decimal:
-    return _EXACT.subtract(left, right)
+    return EXACT.subtract(left, right)
 
 
 def multiply_decimal(left: Decimal, right: Decimal) -> Decimal:
-    return _EXACT.multiply(left, right)
+    return EXACT.multiply(left, right)

@@ -1,4 +1,5 @@
-"""How rows are bytes in topics: KAFKA, JSON, DELIMITED and NONE; AVRO and JSON_SR with a schema registry.
+"""How rows are bytes in topics: KAFKA, JSON, DELIMITED and NONE; AVRO, JSON_SR and PROTOBUF with a schema
+registry; PROTOBUF_NOSR.
 
     make_format(name, columns, wrap=..., delimiter=...) -> Format, which pickles and refuses what it cannot say:
         parse(bytes | None) -> list of values | None     serialise(row | None) -> bytes | None
@@ -8,7 +9,16 @@
 Without columns parse() is always [].
 """
 
-from pykafkad.pipelines.formats.base import BadRecord, Format
+from pykafkad.pipelines.formats.base import NO_SHAPE, BadRecord, Format, MessageShape
 from pykafkad.pipelines.formats.making import FORMATS, UNWRAPPED_KEYS, WITH_REGISTRY, make_format
 
-__all__ = ["FORMATS", "UNWRAPPED_KEYS", "WITH_REGISTRY", "BadRecord", "Format", "make_format"]
+__all__ = [
+    "FORMATS",
+    "NO_SHAPE",
+    "UNWRAPPED_KEYS",
+    "WITH_REGISTRY",
+    "BadRecord",
+    "Format",
+    "MessageShape",
+    "make_format",
+]

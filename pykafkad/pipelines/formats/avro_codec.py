@@ -12,6 +12,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from pykafkad.pipelines.expressions.numbers import EXACT
 from pykafkad.pipelines.formats.avro_schema import AvroNode
 from pykafkad.pipelines.types import (
     BIGINT,
@@ -116,7 +117,7 @@ def _index(value: int, of: list[Any]) -> int:
 def _logical(node: AvroNode, bare: Read) -> Read:
     if node.logical == "decimal":
         scale = -node.scale
-        return lambda data: Decimal(int.from_bytes(bare(data), "big", signed=True)).scaleb(scale)
+        return lambda data: Decimal(int.from_bytes(bare(data), "big", signed=True)).scaleb(scale, EXACT)
     if node.logical in ("time-micros", "timestamp-micros"):
         return lambda data: bare(data) // 1000
     return bare
@@ -181,7 +182,7 @@ def _sized(data: bytes) -> bytes:
 
 
 def _decimal_bytes(value: Decimal, scale: int) -> bytes:
-    unscaled = int(value.scaleb(scale))
+    unscaled = int(value.scaleb(scale, EXACT))
     return unscaled.to_bytes(unscaled.bit_length() // 8 + 1, "big", signed=True)
 
 

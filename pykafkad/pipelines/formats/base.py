@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Column, Row
@@ -17,6 +17,18 @@ class BadRecord(Exception):
     """What of the record it is: key or value."""
     written_to: str | None = None
     """The topic for which it could not be written; None where it was read."""
+
+
+class MessageShape(NamedTuple):
+    """What WITH (...) says of Protobuf's messages."""
+
+    nulls: str | None = None
+    """OPTIONAL or WRAPPER: how a null differs from the type's default."""
+    name: str | None = None
+    """The message's, with its package."""
+
+
+NO_SHAPE = MessageShape()
 
 
 class Format(Protocol):

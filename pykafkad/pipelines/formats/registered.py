@@ -1,4 +1,5 @@
-"""AVRO and JSON_SR: formats whose schemas are in a schema registry, with a schema's id in front of each record's data.
+"""AVRO and JSON_SR: formats whose schemas are in a schema registry, with a schema's id in front of each record's data
+(PROTOBUF is another: protobuf_format).
 
 What is read is read by the schema that it was written with, and its fields are found by the columns' names. What is
 written is written by the schema of the columns, which is registered with the first record.
@@ -12,7 +13,7 @@ from typing import Any
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Column, Row
 from pykafkad.pipelines.formats import avro_codec, avro_schema, json_schema
-from pykafkad.pipelines.formats.base import BadRecord, Format
+from pykafkad.pipelines.formats.base import NO_SHAPE, BadRecord, Format, MessageShape
 from pykafkad.pipelines.formats.json_format import JsonFormat, filler
 from pykafkad.pipelines.formats.json_format import reader as taken_as
 from pykafkad.pipelines.formats.registry import (
@@ -126,13 +127,22 @@ REGISTERED: dict[str, Callable[[Sequence[Column], bool, Subject], Format]] = {
     "AVRO": AvroFormat,
     "JSON_SR": JsonSchemaFormat,
 }
-_KINDS: dict[str, tuple[str, Callable[[str], list[Field] | SqlType]]] = {
-    "AVRO": ("AVRO", avro_schema.columns_of),
-    "JSON_SR": ("JSON", json_schema.columns_of),
+
+
+def _protobuf_columns(schema: RegisteredSchema, shape: MessageShape) -> list[Field] | SqlType:
+    from pykafkad.pipelines.formats import proto_schema, protobuf_format
+
+    return proto_schema.columns_of(protobuf_format.parsed(schema).named(shape.name))
+
+
+_KINDS: dict[str, tuple[str, Callable[[RegisteredSchema, MessageShape], list[Field] | SqlType]]] = {
+    "AVRO": ("AVRO", lambda schema, _: avro_schema.columns_of(schema.text)),
+    "JSON_SR": ("JSON", lambda schema, _: json_schema.columns_of(schema.text)),
+    "PROTOBUF": ("PROTOBUF", _protobuf_columns),
 }
 
 
-def inferred(name: str, subject: Subject) -> list[Field] | SqlType:
+def inferred(name: str, subject: Subject, shape: MessageShape = NO_SHAPE) -> list[Field] | SqlType:
     """The columns of the subject's newest schema, or the type of its bare values."""
     kind, columns_of = _KINDS[name]
     try:
@@ -144,6 +154,6 @@ def inferred(name: str, subject: Subject) -> list[Field] | SqlType:
     if schema.kind != kind:
         raise StatementError(f"The schema of {subject.name} is {schema.kind}, not {kind} as {name} needs it.")
     try:
-        return columns_of(schema.text)
+        return columns_of(schema, shape)
     except avro_schema.BadSchema as error:
         raise StatementError(f"The schema of {subject.name} cannot be read as columns: {error}") from None

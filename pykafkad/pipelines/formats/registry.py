@@ -14,12 +14,15 @@ REGISTRY_URL = "ksql.schema.registry.url"
 
 TIMEOUT_SECONDS = 30.0
 MAX_ANSWER = 16 << 20
+MAX_REFERENCES = 100
 
 
 class RegisteredSchema(NamedTuple):
     kind: str
     """AVRO, JSON or PROTOBUF."""
     text: str
+    imports: tuple[tuple[str, str], ...] = ()
+    """The names and texts of the schemas that it refers to."""
 
 
 class RegistryError(Exception):
@@ -53,12 +56,35 @@ class HttpRegistry:
             answer = self._ask(f"/schemas/ids/{schema_id}")
             if answer is None:
                 return None
-            self._by_id[schema_id] = _schema_of(answer)
+            self._by_id[schema_id] = self._schema_of(answer)
         return self._by_id[schema_id]
 
     def latest(self, subject: str) -> RegisteredSchema | None:
         answer = self._ask(f"/subjects/{_quoted(subject)}/versions/latest")
-        return None if answer is None else _schema_of(answer)
+        return None if answer is None else self._schema_of(answer)
+
+    def _schema_of(self, answer: dict[str, Any]) -> RegisteredSchema:
+        text, kind = answer.get("schema"), answer.get("schemaType", "AVRO")
+        if not isinstance(text, str):
+            raise RegistryError("the schema registry's answer has no schema")
+        return RegisteredSchema(str(kind), text, tuple(self._referred(answer).items()))
+
+    def _referred(self, answer: dict[str, Any]) -> dict[str, str]:
+        """What a schema refers to, and what that refers to."""
+        found: dict[str, str] = {}
+        open_ones = _references(answer)
+        while open_ones:
+            name, subject, version = open_ones.pop()
+            if name in found:
+                continue
+            referred = self._ask(f"/subjects/{_quoted(subject)}/versions/{version}")
+            if referred is None or not isinstance(referred.get("schema"), str):
+                raise RegistryError(f"the schema registry has no version {version} of {subject}")
+            found[name] = referred["schema"]
+            if len(found) > MAX_REFERENCES:
+                raise RegistryError(f"a schema refers to more than {MAX_REFERENCES} others")
+            open_ones += _references(referred)
+        return found
 
     def register(self, subject: str, schema: RegisteredSchema) -> int:
         known = self._ids.get((subject, schema))
@@ -142,11 +168,12 @@ def _message(data: bytes) -> str:
         return "no reason given"
 
 
-def _schema_of(answer: dict[str, Any]) -> RegisteredSchema:
-    text, kind = answer.get("schema"), answer.get("schemaType", "AVRO")
-    if not isinstance(text, str):
-        raise RegistryError("the schema registry's answer has no schema")
-    return RegisteredSchema(str(kind), text)
+def _references(answer: dict[str, Any]) -> list[tuple[str, str, int]]:
+    try:
+        said = answer.get("references") or []
+        return [(str(one["name"]), str(one["subject"]), int(one["version"])) for one in said]
+    except (KeyError, TypeError, ValueError):
+        raise RegistryError("the schema registry's answer has references that are none") from None
 
 
 REGISTRIES: dict[str, Registry] = {}
