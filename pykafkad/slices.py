@@ -31,10 +31,19 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, Union
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeIs
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
     from pykafkad.clock import Clock
+
+    Result = TypeVarWithDefault("Result", default=Any)
+    Work = Generator[Any, None, Result]  # with what it returns: Work[list[str]]
+    OrWork = Union[Result, Work[Result]]  # noqa: UP007 (mypy takes no other form of an alias of a type variable)
+else:
+    Work = Generator
 
 SLICE_US = 2_000  # for how long the loop is held in one pass
 STEPS_AT_ONCE = 16  # steps of work that may be small
@@ -42,7 +51,6 @@ ELEMENTS_AT_ONCE = 16  # cheap steps
 CHUNK = 256  # items of some 0.1 us each
 GO_ON = True  # yielded by work that must be done to its end, whether or not anybody waits for the result
 
-Work = Generator[Any, None, Any]
 Done = Callable[[Any], None]
 Wanted = Callable[[], bool]
 Run = Callable[[Work, Done], None]  # Slices.run, for modules that do not know the broker
@@ -160,29 +168,31 @@ class Slices:
         return True
 
 
-def is_work(result: object) -> bool:
+def is_work(result: object) -> TypeIs[Work]:
     """Whether a handler or an operation returned work rather than a result."""
     return type(result) is GeneratorType
 
 
-def finish(work: Work) -> Any:
+def finish(work: Work[T]) -> T:
     """Do all of it now, where there is no loop, and so nothing that could be waited for."""
     while True:
         try:
             mark = next(work)
             assert mark.__class__ is not Wait, "this waits for what needs a loop"
         except StopIteration as end:
-            return end.value
+            result: T = end.value
+            return result
 
 
-def begun(work: Work, steps: int = STEPS_AT_ONCE) -> Any:
+def begun(work: Work[T], steps: int = STEPS_AT_ONCE) -> OrWork[T]:
     """The result of a handler's work, if a few steps complete it, since most requests are small and need no slices.
     Otherwise the work itself, of which these steps are done."""
     try:
         for _ in range(steps):
             next(work)
     except StopIteration as end:
-        return end.value
+        result: T = end.value
+        return result
     return work
 
 

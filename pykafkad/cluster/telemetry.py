@@ -3,7 +3,7 @@ connection says of its client."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafkad import uuids
 from pykafkad.cluster.config_rules import CLIENT_METRICS, client_metrics_values
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     from pykafkad.config import BrokerConfig
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
-    from pykafkad.pure.regex.automaton import Steps
     from pykafkad.pure.telemetry import Evaluated
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
+
+    T = TypeVar("T")
 
 UNKNOWN_SOFTWARE = ("unknown", "unknown")
 
@@ -62,8 +63,8 @@ def subscribe(machine: Telemetry, resource_type: int, name: str, configs: Mappin
 
 
 def answered(
-    broker: Broker, instance_id: bytes, context: Context, answer: Callable[[Evaluated | None], Any]
-) -> Any:
+    broker: Broker, instance_id: bytes, context: Context, answer: Callable[[Evaluated | None], T]
+) -> OrWork[T]:
     """What `answer` gives; in slices where it is to be worked out first which subscriptions the client matches."""
     if broker.telemetry.knows(instance_id, broker.clock.now_ms()):
         return answer(None)
@@ -71,8 +72,8 @@ def answered(
 
 
 def _evaluated(
-    machine: Telemetry, instance_id: bytes, context: Context, answer: Callable[[Evaluated | None], Any]
-) -> Steps[Any]:
+    machine: Telemetry, instance_id: bytes, context: Context, answer: Callable[[Evaluated | None], T]
+) -> Work[T]:
     values = attributes(instance_id, context.client_id, context.connection)
     evaluated = yield from machine.evaluate(instance_id, values)
     return answer(evaluated)

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from pykafkad.cluster.replicas import Replicas
     from pykafkad.cluster.zookeeper.remote_markers import ClusterMarkers
     from pykafkad.config import BrokerConfig
-    from pykafkad.coordinator.runtime.callers import Asker, Refuse
+    from pykafkad.context import Context
+    from pykafkad.coordinator.runtime.callers import Asker, Response
     from pykafkad.coordinator.runtime.loop import CoordinatorLoop
     from pykafkad.coordinator.runtime.shard import Shard
     from pykafkad.coordinator.transaction_machine import TransactionMachine
@@ -139,14 +140,14 @@ class TransactionCoordinator(TransactionRuntime):
     def ask_with_id(
         self,
         key: str,
-        context: Any,
+        context: Context,
         operation: Callable[[TransactionMachine, Asker, int], Effects],
-        refuse: Refuse,
-    ) -> Any:
+        refuse: Callable[[KafkaError], Response],
+    ) -> Response | Context:
         """ask(), for an operation that may need a new producer id: then it is asked again with one."""
         from pykafkad.pure.transactions.transaction import ProducerIdNeeded
 
-        def attempt(new_id: int) -> Any:
+        def attempt(new_id: int) -> Response | Context:
             return self.ask(key, context, lambda machine, asker: operation(machine, asker, new_id), refuse)
 
         try:

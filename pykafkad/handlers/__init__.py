@@ -8,7 +8,10 @@ never asked for most APIs, and importing all of them would make every start a fi
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from pykafkad.hot.wire import Range
 
 
 class Unanswerable(Exception):
@@ -93,7 +96,7 @@ APIS = {
 }
 
 
-def api_versions_refusal(correlation_id: int) -> Any:
+def api_versions_refusal(correlation_id: int) -> bytes | list[bytes | Range]:
     """The whole answer to an ApiVersions request whose version is not served."""
     from pykafkad.handlers.api_versions import refusal
 

@@ -3,7 +3,7 @@ of `__consumer_offsets` (KIP-98)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
 from pykafkad.coordinator.runtime.runtime import partition_for
@@ -27,7 +27,9 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: AddOffsetsToTxnRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: AddOffsetsToTxnRequest, context: Context
+) -> AddOffsetsToTxnResponse | Context:
     if not request.transactional_id:
         return AddOffsetsToTxnResponse(error_code=INVALID_REQUEST)
     partitions = frozenset(((CONSUMER_OFFSETS, partition_of_group(broker, request.group_id)),))
@@ -41,7 +43,7 @@ def handle(broker: Broker, request: AddOffsetsToTxnRequest, context: Context) ->
 
     version = context.version  # who refuses must not know the context, which knows it
 
-    def refuse(error: KafkaError) -> Any:
+    def refuse(error: KafkaError) -> AddOffsetsToTxnResponse:
         return AddOffsetsToTxnResponse(error_code=told(error.code, version))
 
     return broker.transaction_coordinator.ask(request.transactional_id, context, add, refuse)

@@ -6,7 +6,7 @@ Either all partitions of a transaction are added or none: where one does not exi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster import topic_names
@@ -42,7 +42,9 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: AddPartitionsToTxnRequest, context: Context) -> Work:
+def handle(
+    broker: Broker, request: AddPartitionsToTxnRequest, context: Context
+) -> Work[AddPartitionsToTxnResponse]:
     version = context.version  # who refuses must not know the context, which knows it
     asker = broker.transaction_coordinator.asker_in_slices(
         context, lambda error: unauthorized(request, version, error.code, False)
@@ -66,14 +68,16 @@ def handle(broker: Broker, request: AddPartitionsToTxnRequest, context: Context)
 class Adding:
     """What is asked for one transaction."""
 
-    def __init__(self, broker: Broker, asker: AskerInSlices, topics: list[Any]) -> None:
+    def __init__(self, broker: Broker, asker: AskerInSlices, topics: list[Topic]) -> None:
         self._broker = broker
         self._asker = asker
         self._topics = topics
         self._bad: dict[Partition, int] = {}
         self._partitions: set[Partition] = set()
 
-    def results(self, transactional_id: str, producer: tuple[int, int], *, verify_only: bool) -> Work:
+    def results(
+        self, transactional_id: str, producer: tuple[int, int], *, verify_only: bool
+    ) -> Work[list[TopicResult]]:
         yield from self._sort()
         codes = self._bad
         others = errors.OPERATION_NOT_ATTEMPTED
@@ -88,7 +92,7 @@ class Adding:
             return (yield from answers((yield from once(self._topics)), codes, others))
         return (yield from answers(self._topics, codes, others))
 
-    def _sort(self) -> Work:
+    def _sort(self) -> Work[None]:
         """Who may take part, and who may not."""
         for topic in self._topics:
             known = self._broker.image.topics.get(topic.name)
@@ -139,7 +143,7 @@ def told(code: int, version: int) -> int:
     return code
 
 
-def once(topics: list[Any]) -> Work:
+def once(topics: list[Topic]) -> Work[list[Topic]]:
     """The same with each partition once, in one place: what is said of partitions rather than of the transaction."""
     found: dict[str, dict[int, None]] = {}
     for topic in topics:
@@ -150,7 +154,7 @@ def once(topics: list[Any]) -> Work:
     return [Topic(name=name, partitions=list(indexes)) for name, indexes in found.items()]
 
 
-def answers(topics: list[Any], codes: dict[Partition, int], others: int) -> Work:
+def answers(topics: list[Topic], codes: dict[Partition, int], others: int) -> Work[list[TopicResult]]:
     """For each topic and partition as asked: its code, or that of all others."""
     results = []
     for topic in topics:
@@ -167,7 +171,9 @@ def answers(topics: list[Any], codes: dict[Partition, int], others: int) -> Work
     return results
 
 
-def unauthorized(request: AddPartitionsToTxnRequest, version: int, code: int, of_each: bool) -> Any:
+def unauthorized(
+    request: AddPartitionsToTxnRequest, version: int, code: int, of_each: bool
+) -> AddPartitionsToTxnResponse:
     if version >= MANY_SINCE:
         return AddPartitionsToTxnResponse(error_code=code)
     topics = finish(answers(request.v3_and_below_topics, {}, code))

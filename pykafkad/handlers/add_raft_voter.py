@@ -6,7 +6,7 @@ none either. Where the metadata log names them (kraft.version 1) Kafka adds one 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import (
     DUPLICATE_VOTER,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import AddRaftVoterRequest
+    from pykafkad.slices import Work
 
 
 A_TIME = 64  # endpoints between two looks at the clock
@@ -35,7 +36,7 @@ DEFAULT_LISTENER = "CONTROLLER"
 needs = (Need(ALTER, CLUSTER),)
 
 
-def handle(broker: Broker, request: AddRaftVoterRequest, context: Context) -> Any:
+def handle(broker: Broker, request: AddRaftVoterRequest, context: Context) -> Work[AddRaftVoterResponse]:
     endpoints = {}
     for number, point in enumerate(request.listeners):
         endpoints[point.name.upper()] = f"{point.host}/<unresolved>:{point.port}"

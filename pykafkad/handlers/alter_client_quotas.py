@@ -6,7 +6,7 @@ The answer is sent when the new quotas are durable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import AlterClientQuotasRequest
+    from pykafkad.slices import Work
 
 
 Entry = AlterClientQuotasResponse.EntryData
@@ -28,7 +29,7 @@ Entity = AlterClientQuotasResponse.EntityData
 needs = (Need(ALTER_CONFIGS, CLUSTER),)
 
 
-def handle(broker: Broker, request: AlterClientQuotasRequest, context: Context) -> Any:
+def handle(broker: Broker, request: AlterClientQuotasRequest, context: Context) -> Work[Context]:
     from pykafkad.cluster.client_quotas import Change
 
     asked = []
@@ -38,14 +39,14 @@ def handle(broker: Broker, request: AlterClientQuotasRequest, context: Context) 
         asked.append(Change(types, operations))
         yield
 
-    def done(changes: Any) -> None:
+    def done(changes: list[Change] | Exception) -> None:
         broker.dispatcher.give(context, answer(changes))
 
     broker.client_quotas.alter(asked, request.validate_only, done)
     return context
 
 
-def answer(changes: list[Change] | Exception) -> Any:
+def answer(changes: list[Change] | Exception) -> Work[AlterClientQuotasResponse]:
     if isinstance(changes, Exception):
         raise changes
     texts_fit = True
@@ -60,7 +61,7 @@ def answer(changes: list[Change] | Exception) -> Any:
     return AlterClientQuotasResponse(entries=entries)
 
 
-def result(change: Change, texts_fit: bool) -> Any:
+def result(change: Change, texts_fit: bool) -> Entry:
     """If one of the texts is too long for an answer, all entries fail with UNKNOWN_SERVER_ERROR, as in Kafka."""
     code = errors.UNKNOWN_SERVER_ERROR
     error = change.error if texts_fit else KafkaError(code, errors.MESSAGES[code])
@@ -71,7 +72,9 @@ def result(change: Change, texts_fit: bool) -> Any:
     )
 
 
-def unauthorized(request: AlterClientQuotasRequest, version: int, code: int, of_each: bool) -> Any:
+def unauthorized(
+    request: AlterClientQuotasRequest, version: int, code: int, of_each: bool
+) -> AlterClientQuotasResponse:
     return AlterClientQuotasResponse(
         entries=[
             Entry(

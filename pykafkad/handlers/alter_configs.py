@@ -5,7 +5,7 @@ The answer is sent when the new configs are durable and in effect.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -17,13 +17,21 @@ if TYPE_CHECKING:
     from pykafkad.cluster.config_changes import Alteration
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
-    from pykafkad.messages import AlterConfigsRequest
+    from pykafkad.messages import AlterConfigsRequest, IncrementalAlterConfigsResponse
+    from pykafkad.slices import Work
+
+    Response = TypeVar("Response", AlterConfigsResponse, IncrementalAlterConfigsResponse)
+    Result = TypeVar(
+        "Result",
+        AlterConfigsResponse.AlterConfigsResourceResponse,
+        IncrementalAlterConfigsResponse.AlterConfigsResourceResponse,
+    )
 
 
 needs = on_configs(ALTER_CONFIGS)
 
 
-def handle(broker: Broker, request: AlterConfigsRequest, context: Context) -> Any:
+def handle(broker: Broker, request: AlterConfigsRequest, context: Context) -> Work[Context]:
     from pykafkad.cluster.config_changes import Alteration
     from pykafkad.cluster.config_rules import SET
 
@@ -39,18 +47,18 @@ def handle(broker: Broker, request: AlterConfigsRequest, context: Context) -> An
 
 
 def alter(
-    broker: Broker, wanted: list[Alteration], validate_only: bool, context: Context, response: Any
-) -> Any:
+    broker: Broker, wanted: list[Alteration], validate_only: bool, context: Context, response: type[Response]
+) -> Context:
     """Make the alterations, and answer when they are in effect."""
 
-    def done(error: Any) -> None:
+    def done(error: Exception | None) -> None:
         broker.dispatcher.give(context, answer(wanted, error, response))
 
     broker.config_changes.alter(wanted, validate_only, done)
     return context
 
 
-def answer(wanted: list[Alteration], error: Exception | None, response: Any) -> Any:
+def answer(wanted: list[Alteration], error: Exception | None, response: type[Response]) -> Work[Response]:
     if error is not None:
         raise error
     texts_fit = True
@@ -65,7 +73,7 @@ def answer(wanted: list[Alteration], error: Exception | None, response: Any) -> 
     return response(responses=results)
 
 
-def result(alteration: Alteration, kind: Any, texts_fit: bool) -> Any:
+def result(alteration: Alteration, kind: type[Result], texts_fit: bool) -> Result:
     """If one of the texts is too long for an answer, all resources fail with UNKNOWN_SERVER_ERROR, as in Kafka."""
     error = alteration.error if texts_fit else KafkaError(errors.UNKNOWN_SERVER_ERROR)
     return kind(

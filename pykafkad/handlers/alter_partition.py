@@ -6,7 +6,7 @@ The checks are in pure/controller/isr.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.messages import AlterPartitionResponse
@@ -30,7 +30,7 @@ PartitionData = AlterPartitionResponse.PartitionData
 needs = (Need(CLUSTER_ACTION, CLUSTER),)
 
 
-def handle(broker: Broker, request: AlterPartitionRequest, context: Context) -> Work:
+def handle(broker: Broker, request: AlterPartitionRequest, context: Context) -> Work[AlterPartitionResponse]:
     assert broker.cluster is not None
     version = context.version
     changes = yield from changes_of(request, version)
@@ -41,7 +41,7 @@ def handle(broker: Broker, request: AlterPartitionRequest, context: Context) -> 
     outcomes = yield from wait.result()
     if isinstance(outcomes, int):
         return AlterPartitionResponse(error_code=outcomes)
-    topics: dict[bytes | str, Any] = {}
+    topics: dict[bytes | str, TopicData] = {}
     for is_turn, ((topic, index), outcome) in each(list(outcomes.items())):
         if is_turn:
             yield
@@ -51,7 +51,9 @@ def handle(broker: Broker, request: AlterPartitionRequest, context: Context) -> 
     return AlterPartitionResponse(topics=list(topics.values()))
 
 
-def changes_of(request: AlterPartitionRequest, version: int) -> Work:
+def changes_of(
+    request: AlterPartitionRequest, version: int
+) -> Work[dict[tuple[bytes | str, int], Leadership]]:
     changes: dict[tuple[bytes | str, int], Leadership] = {}
     for topic in request.topics:
         name = topic.topic_id if version >= TOPIC_IDS_SINCE else topic.topic_name
@@ -76,13 +78,13 @@ def ineligible(version: int) -> int:
     return errors.INELIGIBLE_REPLICA if version >= INELIGIBLE_SINCE else errors.OPERATION_NOT_ATTEMPTED
 
 
-def topic_data(topic: bytes | str) -> Any:
+def topic_data(topic: bytes | str) -> TopicData:
     if isinstance(topic, bytes):
         return TopicData(topic_id=topic, partitions=[])
     return TopicData(topic_name=topic, partitions=[])
 
 
-def partition_data(index: int, outcome: int | Leadership) -> Any:
+def partition_data(index: int, outcome: int | Leadership) -> PartitionData:
     if isinstance(outcome, int):
         return PartitionData(partition_index=index, error_code=outcome)
     return PartitionData(

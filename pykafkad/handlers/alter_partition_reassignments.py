@@ -8,7 +8,7 @@ cluster the controller reassigns (cluster_reassignments.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster.partition_changes import check_reassignment
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pykafkad.messages import AlterPartitionReassignmentsRequest
     from pykafkad.slices import Work
 
+    TopicRequest = AlterPartitionReassignmentsRequest.ReassignableTopic
+    PartitionRequest = AlterPartitionReassignmentsRequest.ReassignablePartition
+
 
 TopicResponse = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
 PartitionResponse = AlterPartitionReassignmentsResponse.ReassignablePartitionResponse
@@ -31,7 +34,9 @@ PartitionResponse = AlterPartitionReassignmentsResponse.ReassignablePartitionRes
 needs = (Need(ALTER, CLUSTER),)
 
 
-def handle(broker: Broker, request: AlterPartitionReassignmentsRequest, context: Context) -> Work:
+def handle(
+    broker: Broker, request: AlterPartitionReassignmentsRequest, context: Context
+) -> Work[AlterPartitionReassignmentsResponse]:
     if not request.topics:
         return AlterPartitionReassignmentsResponse()
     if broker.cluster is not None:
@@ -43,6 +48,7 @@ def handle(broker: Broker, request: AlterPartitionReassignmentsRequest, context:
     if responses is None:
         code = errors.UNKNOWN_SERVER_ERROR
         responses = yield from answers(broker.image, request.topics, code)
+        assert responses is not None  # this error has no message
     return AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=bool(code) or request.allow_replication_factor_change,
         error_code=code,
@@ -51,7 +57,7 @@ def handle(broker: Broker, request: AlterPartitionReassignmentsRequest, context:
     )
 
 
-def answers(image: Image, topics: list[Any], code: int) -> Work:
+def answers(image: Image, topics: list[TopicRequest], code: int) -> Work[list[TopicResponse] | None]:
     """The result for each partition: this code, or else the outcome of its own check. None if a message is too long to
     be sent."""
     responses = []
@@ -66,7 +72,7 @@ def answers(image: Image, topics: list[Any], code: int) -> Work:
     return responses
 
 
-def answer(image: Image, topic: str, item: Any, code: int) -> Work:
+def answer(image: Image, topic: str, item: PartitionRequest, code: int) -> Work[PartitionResponse]:
     text = None
     if code == errors.NONE:
         try:

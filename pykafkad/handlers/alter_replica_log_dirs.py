@@ -7,7 +7,7 @@ this broker later: it is REPLICA_NOT_AVAILABLE, and goes there when it comes, as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import AlterReplicaLogDirsRequest
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
     from pykafkad.storage.zookeeper_directories import ZooKeeperLogs
 
 MOVES_AT_ONCE = 4
@@ -32,11 +32,13 @@ PartitionResult = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
 needs = (Need(ALTER, CLUSTER),)
 
 
-def handle(broker: Broker, request: AlterReplicaLogDirsRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: AlterReplicaLogDirsRequest, context: Context
+) -> OrWork[AlterReplicaLogDirsResponse]:
     return begun(answer(broker, request))
 
 
-def answer(broker: Broker, request: AlterReplicaLogDirsRequest) -> Work:
+def answer(broker: Broker, request: AlterReplicaLogDirsRequest) -> Work[AlterReplicaLogDirsResponse]:
     paths: dict[tuple[str, int], str] = {}
     for asked in request.dirs:
         for pause, (topic, index) in each(items_of(asked.topics), 64):
@@ -45,7 +47,7 @@ def answer(broker: Broker, request: AlterReplicaLogDirsRequest) -> Work:
             if index is not None:
                 paths[topic.name, index] = asked.path
         yield GO_ON
-    results: dict[str, list[Any]] = {}
+    results: dict[str, list[PartitionResult]] = {}
     for pause, ((name, index), path) in each(paths.items(), MOVES_AT_ONCE):
         if pause:
             yield GO_ON
@@ -70,8 +72,10 @@ def ask(broker: Broker, topic: str, index: int, path: str) -> int:
     return errors.NONE
 
 
-def unauthorized(request: AlterReplicaLogDirsRequest, version: int, code: int, of_each: bool) -> Any:
-    results: dict[str, list[Any]] = {}
+def unauthorized(
+    request: AlterReplicaLogDirsRequest, version: int, code: int, of_each: bool
+) -> AlterReplicaLogDirsResponse:
+    results: dict[str, list[PartitionResult]] = {}
     for asked in request.dirs:
         for topic, index in items_of(asked.topics):
             if index is not None:

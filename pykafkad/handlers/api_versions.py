@@ -8,7 +8,7 @@ so that the client can ask again.
 from __future__ import annotations
 
 from sys import intern
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import handlers
 from pykafkad.cluster import features
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers import Api
     from pykafkad.handlers.broker import Broker
+    from pykafkad.hot.wire import Range
     from pykafkad.messages import ApiVersionsRequest
 
 
@@ -45,7 +46,7 @@ LEVEL_ZERO_SINCE = 4
 needs = ()  # what a client asks before it says who it is
 
 
-def handle(broker: Broker, request: ApiVersionsRequest, context: Context) -> Any:
+def handle(broker: Broker, request: ApiVersionsRequest, context: Context) -> ApiVersionsResponse:
     version = context.version
     if version >= SOFTWARE_SINCE and not (
         is_software_name(request.client_software_name) and is_software_name(request.client_software_version)
@@ -104,7 +105,7 @@ def shared_software(name: str, version: str) -> tuple[str, str]:
     return _software.setdefault(software, software)
 
 
-def refusal(correlation_id: int) -> Any:
+def refusal(correlation_id: int) -> bytes | list[bytes | Range]:
     response = ApiVersionsResponse(
         error_code=UNSUPPORTED_VERSION,
         api_keys=[row(handlers.APIS[API_VERSIONS])],

@@ -60,7 +60,7 @@ def guarded(api: Api, module: Any, authorizer: Authorizer) -> Handle:
 
 def first_denied(
     broker: Broker, needs: Sequence[Need], request: Any, context: Context, authorizer: Authorizer
-) -> Work:
+) -> Work[Need | None]:
     """The first need of the request that is denied to its principal, if there is one."""
 
     def topic_name(topic_id: bytes) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster.topic_creation import Planned
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import FindCoordinatorRequest
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
 
     Place = tuple[int, str, int]
 
@@ -52,7 +52,9 @@ class Coordinators:
         return (leader, point.host, point.port) if point is not None else None
 
 
-def found_in_cluster(broker: Broker, request: FindCoordinatorRequest, context: Context) -> Any:
+def found_in_cluster(
+    broker: Broker, request: FindCoordinatorRequest, context: Context
+) -> OrWork[FindCoordinatorResponse]:
     coordinators = Coordinators(broker, request, context)
     if context.version >= MANY_KEYS_SINCE:
         return begun(answers(request.coordinator_keys, coordinators))
@@ -65,15 +67,15 @@ def found_in_cluster(broker: Broker, request: FindCoordinatorRequest, context: C
     )
 
 
-def answers(keys: list[str], coordinators: Coordinators) -> Work:
-    rows: list[Any] = []
+def answers(keys: list[str], coordinators: Coordinators) -> Work[FindCoordinatorResponse]:
+    rows: list[Coordinator] = []
     for some in chunks(keys):
         rows += [row(key, coordinators.of(key)) for key in some]
         yield
     return FindCoordinatorResponse(coordinators=rows)
 
 
-def row(key: str, place: Place | None) -> Any:
+def row(key: str, place: Place | None) -> Coordinator:
     if place is None:
         return Coordinator(key=key, node_id=-1, port=-1, error_code=errors.COORDINATOR_NOT_AVAILABLE)
     node_id, host, port = place

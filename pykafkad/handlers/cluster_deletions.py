@@ -6,7 +6,7 @@ where its own log starts. What has not come in time is REQUEST_TIMED_OUT, and de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
     from pykafkad.cluster.replica import Replica
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
-    from pykafkad.messages import DeleteRecordsRequest
+    from pykafkad.handlers.delete_records import PartitionResult
+    from pykafkad.messages import DeleteRecordsRequest, DeleteRecordsResponse
     from pykafkad.slices import Work
     from pykafkad.waiting import Moved
 
 
-def answer_in_cluster(broker: Broker, request: DeleteRecordsRequest, context: Context) -> Work:
+def answer_in_cluster(
+    broker: Broker, request: DeleteRecordsRequest, context: Context
+) -> Work[DeleteRecordsResponse | Context]:
     response = yield from answer(broker, request)
     deletion = Deletion(broker, context, response)
     parts = ((topic.name, part) for topic in response.topics for part in topic.partitions)
@@ -40,13 +43,13 @@ class Deletion:
 
     __slots__ = ("_broker", "_context", "_pending", "_response")
 
-    def __init__(self, broker: Broker, context: Context, response: Any) -> None:
+    def __init__(self, broker: Broker, context: Context, response: DeleteRecordsResponse) -> None:
         self._broker = broker
         self._context = context
         self._response = response
-        self._pending: dict[Replica, tuple[Any, int]] = {}  # the part of the answer, the offset
+        self._pending: dict[Replica, tuple[PartitionResult, int]] = {}  # the part of the answer, the offset
 
-    def add(self, topic: str, part: Any) -> None:
+    def add(self, topic: str, part: PartitionResult) -> None:
         """The log of this leader starts at the part's low watermark now."""
         wanted = part.low_watermark
         try:
@@ -59,7 +62,7 @@ class Deletion:
         part.low_watermark = replica.low_watermark(self._broker.image.brokers)
         self._look_at(replica)
 
-    def answer_or_wait(self, timeout_ms: int) -> Any:
+    def answer_or_wait(self, timeout_ms: int) -> DeleteRecordsResponse | Context:
         for replica in list(self._pending):  # nobody was told of what came since it was added
             self._look_at(replica)
         if not self._pending or timeout_ms <= 0:
@@ -92,5 +95,5 @@ class Deletion:
             part.error_code, part.low_watermark = errors.NONE, reached
 
 
-def failed(part: Any, error: KafkaError) -> None:
+def failed(part: PartitionResult, error: KafkaError) -> None:
     part.error_code, part.low_watermark = error.code, -1

@@ -3,7 +3,7 @@ ask it for that next. The others answer NOT_CONTROLLER for each partition."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.messages import ElectLeadersResponse
@@ -23,7 +23,9 @@ TopicResult = ElectLeadersResponse.ReplicaElectionResult
 PartitionResult = ElectLeadersResponse.PartitionResult
 
 
-def elected_in_cluster(broker: Broker, request: ElectLeadersRequest, *, is_unclean: bool) -> Work:
+def elected_in_cluster(
+    broker: Broker, request: ElectLeadersRequest, *, is_unclean: bool
+) -> Work[ElectLeadersResponse]:
     assert broker.cluster is not None
     asked: list[Partition] | None = None
     if request.topic_partitions is not None:
@@ -38,7 +40,7 @@ def elected_in_cluster(broker: Broker, request: ElectLeadersRequest, *, is_uncle
         outcomes = {partition: (outcomes, errors.MESSAGES.get(outcomes)) for partition in asked or ()}
     waiting = {partition: leader for partition, leader in outcomes.items() if isinstance(leader, int)}
     yield from shown(broker, waiting, request.timeout_ms)
-    topics: dict[str, Any] = {}
+    topics: dict[str, TopicResult] = {}
     for is_turn, (partition, outcome) in each(list(outcomes.items())):
         if is_turn:
             yield
@@ -55,7 +57,7 @@ def elected_in_cluster(broker: Broker, request: ElectLeadersRequest, *, is_uncle
     return ElectLeadersResponse(replica_election_results=list(topics.values()))
 
 
-def shown(broker: Broker, waiting: dict[Partition, int], timeout_ms: int) -> Work:
+def shown(broker: Broker, waiting: dict[Partition, int], timeout_ms: int) -> Work[None]:
     """Takes out what the metadata show; what is left at the end has not come in time."""
     deadline_ms = broker.clock.monotonic_ms() + timeout_ms
     while True:

@@ -3,7 +3,7 @@ others NOT_CONTROLLER."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.messages import AlterPartitionReassignmentsResponse, ListPartitionReassignmentsResponse
@@ -22,7 +22,9 @@ OngoingTopic = ListPartitionReassignmentsResponse.OngoingTopicReassignment
 OngoingPartition = ListPartitionReassignmentsResponse.OngoingPartitionReassignment
 
 
-def altered_in_cluster(cluster: Cluster, request: AlterPartitionReassignmentsRequest) -> Work:
+def altered_in_cluster(
+    cluster: Cluster, request: AlterPartitionReassignmentsRequest
+) -> Work[AlterPartitionReassignmentsResponse]:
     targets: dict[Partition, list[int] | None] = {}
     for topic in request.topics:
         for is_turn, partition in each(topic.partitions):
@@ -34,7 +36,7 @@ def altered_in_cluster(cluster: Cluster, request: AlterPartitionReassignmentsReq
     outcomes = yield from wait.result()
     if isinstance(outcomes, int):
         return AlterPartitionReassignmentsResponse(error_code=outcomes, error_message=None)
-    topics: dict[str, Any] = {}
+    topics: dict[str, TopicResponse] = {}
     for is_turn, ((name, index), (code, text)) in each(list(outcomes.items())):
         if is_turn:
             yield
@@ -42,12 +44,16 @@ def altered_in_cluster(cluster: Cluster, request: AlterPartitionReassignmentsReq
             return AlterPartitionReassignmentsResponse(
                 error_code=errors.UNKNOWN_SERVER_ERROR, error_message=None
             )
-        topic = topics.setdefault(name, TopicResponse(name=name, partitions=[]))
-        topic.partitions.append(PartitionResponse(partition_index=index, error_code=code, error_message=text))
+        answered = topics.setdefault(name, TopicResponse(name=name, partitions=[]))
+        answered.partitions.append(
+            PartitionResponse(partition_index=index, error_code=code, error_message=text)
+        )
     return AlterPartitionReassignmentsResponse(error_message=None, responses=list(topics.values()))
 
 
-def listed_in_cluster(cluster: Cluster, request: ListPartitionReassignmentsRequest) -> Work:
+def listed_in_cluster(
+    cluster: Cluster, request: ListPartitionReassignmentsRequest
+) -> Work[ListPartitionReassignmentsResponse]:
     asked: list[Partition] | None = None
     if request.topics is not None:
         asked = []
@@ -59,7 +65,7 @@ def listed_in_cluster(cluster: Cluster, request: ListPartitionReassignmentsReque
     found = yield from wait.result()
     if isinstance(found, int):
         return ListPartitionReassignmentsResponse(error_code=found, error_message=None)
-    topics: dict[str, Any] = {}
+    topics: dict[str, OngoingTopic] = {}
     for is_turn, ((name, index), assignment) in each(list(found.items())):
         if is_turn:
             yield
@@ -68,7 +74,7 @@ def listed_in_cluster(cluster: Cluster, request: ListPartitionReassignmentsReque
     return ListPartitionReassignmentsResponse(error_message=None, topics=list(topics.values()))
 
 
-def ongoing(index: int, assignment: Assignment) -> Any:
+def ongoing(index: int, assignment: Assignment) -> OngoingPartition:
     return OngoingPartition(
         partition_index=index,
         replicas=list(assignment.replicas),

@@ -4,7 +4,7 @@ shows which members use the classic protocol.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pykafkad.context import Context
+    from pykafkad.coordinator.runtime.callers import Asker
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import ConsumerGroupDescribeRequest
     from pykafkad.slices import Work
@@ -31,12 +32,14 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: ConsumerGroupDescribeRequest, context: Context) -> Work:
+def handle(
+    broker: Broker, request: ConsumerGroupDescribeRequest, context: Context
+) -> Work[ConsumerGroupDescribeResponse]:
     if CONSUMER not in broker.config[PROTOCOLS]:
         return refused(request, KafkaError(errors.UNSUPPORTED_VERSION))
     asker = broker.group_coordinator.asker_in_slices(context, lambda error: refused(request, error))
-    known: dict[str, Any] = {}
-    groups: list[Any] = []
+    known: dict[str, DescribedGroup] = {}
+    groups: list[DescribedGroup] = []
     for group_id in request.group_ids:
         described = known.get(group_id)
         if described is None:
@@ -48,7 +51,7 @@ def handle(broker: Broker, request: ConsumerGroupDescribeRequest, context: Conte
     return asker.answer(ConsumerGroupDescribeResponse(groups=groups))
 
 
-def describe(broker: Broker, group_id: str, asker: Any) -> Generator[None, None, DescribedGroup]:
+def describe(broker: Broker, group_id: str, asker: Asker) -> Generator[None, None, DescribedGroup]:
     from pykafkad.pure.groups.consumer import ConsumerGroup
     from pykafkad.pure.groups.consumer_describe import described
 
@@ -64,7 +67,7 @@ def describe(broker: Broker, group_id: str, asker: Any) -> Generator[None, None,
     return DescribedGroup(group_id=group_id, error_code=errors.GROUP_ID_NOT_FOUND, error_message=text)
 
 
-def refused(request: ConsumerGroupDescribeRequest, error: KafkaError) -> Any:
+def refused(request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
     return ConsumerGroupDescribeResponse(
         groups=[DescribedGroup(group_id=group_id, error_code=error.code) for group_id in request.group_ids]
     )

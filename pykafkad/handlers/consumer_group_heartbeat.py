@@ -5,7 +5,7 @@ and generate their member ids (KIP-1082). The rules are in `pure/groups/consumer
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import ConsumerGroupHeartbeatRequest
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
 
 
 PROTOCOLS = "group.coordinator.rebalance.protocols"
@@ -32,7 +32,9 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context
+) -> OrWork[ConsumerGroupHeartbeatResponse | Context]:
     from pykafkad.pure.groups.consumer_heartbeat import check_request
 
     if CONSUMER not in broker.config[PROTOCOLS]:
@@ -46,7 +48,9 @@ def handle(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Cont
     return beat(broker, request, context)
 
 
-def in_slices(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context) -> Work:
+def in_slices(
+    broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context
+) -> Work[ConsumerGroupHeartbeatResponse | Context]:
     """Very many topics are brought into order first, as the group will want them."""
     told = request.subscribed_topic_names or []
     request.subscribed_topic_names = yield from in_order(told)
@@ -54,7 +58,9 @@ def in_slices(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: C
     return beat(broker, request, context)
 
 
-def beat(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context) -> Any:
+def beat(
+    broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context
+) -> ConsumerGroupHeartbeatResponse | Context:
     return broker.group_coordinator.ask(
         request.group_id,
         context,
@@ -63,5 +69,5 @@ def beat(broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Contex
     )
 
 
-def refused(error: KafkaError) -> Any:
+def refused(error: KafkaError) -> ConsumerGroupHeartbeatResponse:
     return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message)

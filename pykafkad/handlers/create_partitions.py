@@ -7,7 +7,7 @@ the controller mutation quota.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.handlers.pieces import named_once
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pykafkad.messages import CreatePartitionsRequest
     from pykafkad.slices import Work
 
+    TopicRequest = CreatePartitionsRequest.CreatePartitionsTopic
+
 
 TopicResult = CreatePartitionsResponse.CreatePartitionsTopicResult
 
@@ -31,10 +33,12 @@ TopicResult = CreatePartitionsResponse.CreatePartitionsTopicResult
 needs = (Need(ALTER, TOPIC, "topics.name"),)
 
 
-def handle(broker: Broker, request: CreatePartitionsRequest, context: Context) -> Work:
+def handle(
+    broker: Broker, request: CreatePartitionsRequest, context: Context
+) -> Work[CreatePartitionsResponse | Context]:
     if request.timeout_ms <= 0:
         # Kafka's controller sees that the deadline has passed before it begins.
-        late: list[Any] = []
+        late: list[TopicResult] = []
         for some in chunks(request.topics):
             late += [failed(topic.name, errors.REQUEST_TIMED_OUT, None) for topic in some]
             yield
@@ -50,29 +54,29 @@ def handle(broker: Broker, request: CreatePartitionsRequest, context: Context) -
     return context
 
 
-def sort_out(topics: Sequence[Any]) -> Work:
+def sort_out(topics: Sequence[TopicRequest]) -> Work[tuple[Sequence[TopicRequest], list[TopicResult]]]:
     """The topics to look at, and answers for those that are named twice."""
     once, twice = yield from named_once(topics)
-    refused: list[Any] = []
+    refused: list[TopicResult] = []
     for name in twice:
         refused.append(failed(name, errors.INVALID_REQUEST, "Duplicate topic name."))
         yield
     return once, refused
 
 
-def answer(planned: Sequence[Grown], refused: list[Any]) -> Work:
-    results: list[Any] = refused
+def answer(planned: Sequence[Grown], refused: list[TopicResult]) -> Work[CreatePartitionsResponse]:
+    results = refused
     for some in chunks(planned):
         results += map(result, some)
         yield
     return CreatePartitionsResponse(results=results)
 
 
-def result(grown: Grown) -> Any:
+def result(grown: Grown) -> TopicResult:
     if grown.error is None:
         return failed(grown.name, errors.NONE, None)
     return failed(grown.name, grown.error.code, grown.error.message)
 
 
-def failed(name: str, code: int, text: str | None) -> Any:
+def failed(name: str, code: int, text: str | None) -> TopicResult:
     return TopicResult(name=name, error_code=code, error_message=text)

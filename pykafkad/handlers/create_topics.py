@@ -8,7 +8,7 @@ cluster/topic_creation. Missing: the controller mutation quota (KIP-599).
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster import topic_configs, topic_names
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import CreateTopicsRequest
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
+
+    CreatableTopic = CreateTopicsRequest.CreatableTopic
 
 
 TopicResult = CreateTopicsResponse.CreatableTopicResult
@@ -40,11 +42,15 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: CreateTopicsRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: CreateTopicsRequest, context: Context
+) -> OrWork[CreateTopicsResponse | Context]:
     return begun(create(broker, request, context))
 
 
-def create(broker: Broker, request: CreateTopicsRequest, context: Context) -> Work:
+def create(
+    broker: Broker, request: CreateTopicsRequest, context: Context
+) -> Work[CreateTopicsResponse | Context]:
     if request.timeout_ms <= 0:
         # Kafka's controller sees that the deadline has passed before it begins.
         late = yield from refuse_all(request.topics, errors.REQUEST_TIMED_OUT)
@@ -64,22 +70,22 @@ def create(broker: Broker, request: CreateTopicsRequest, context: Context) -> Wo
     return context
 
 
-def refuse_all(topics: Sequence[Any], code: int) -> Work:
-    results: list[Any] = []
+def refuse_all(topics: Sequence[CreatableTopic], code: int) -> Work[list[TopicResult]]:
+    results: list[TopicResult] = []
     for some in chunks(topics):
         results += [failed(topic.name, code, None) for topic in some]
         yield
     return results
 
 
-def sort_out(topics: Sequence[Any]) -> Work:
+def sort_out(topics: Sequence[CreatableTopic]) -> Work[tuple[list[CreatableTopic], list[TopicResult]]]:
     """The topics to look at, and answers for those that are named twice or that clients may not create."""
     once, twice = yield from named_once(topics)
-    refused: list[Any] = []
+    refused: list[TopicResult] = []
     for name in twice:
         refused.append(failed(name, errors.INVALID_REQUEST, "Duplicate topic name."))
         yield
-    good: list[Any] = []
+    good: list[CreatableTopic] = []
     for some in chunks(once):
         good += [topic for topic in some if topic.name != topic_names.CLUSTER_METADATA]
         yield
@@ -92,9 +98,9 @@ def answer(
     broker: Broker,
     request: CreateTopicsRequest,
     planned: Sequence[Planned],
-    refused: list[Any],
+    refused: list[TopicResult],
     with_configs: bool,
-) -> Work:
+) -> Work[CreateTopicsResponse]:
     results = []
     for topic in planned:
         results.append(result(topic))
@@ -108,11 +114,11 @@ def answer(
     return CreateTopicsResponse(topics=[*results, *refused])
 
 
-def failed(name: str, code: int, text: str | None) -> Any:
+def failed(name: str, code: int, text: str | None) -> TopicResult:
     return TopicResult(name=name, error_code=code, error_message=text)
 
 
-def result(planned: Planned) -> Any:
+def result(planned: Planned) -> TopicResult:
     if planned.error is not None:
         return failed(planned.name, planned.error.code, planned.error.text)
     return TopicResult(
@@ -124,7 +130,7 @@ def result(planned: Planned) -> Any:
     )
 
 
-def configs(shown: Sequence[topic_configs.Entry]) -> list[Any]:
+def configs(shown: Sequence[topic_configs.Entry]) -> list[TopicConfigs]:
     return [
         TopicConfigs(name=name, value=value, read_only=False, config_source=source, is_sensitive=sensitive)
         for name, value, source, sensitive in shown

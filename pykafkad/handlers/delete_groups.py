@@ -6,7 +6,7 @@ many, by several.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.pieces import pieces
@@ -32,7 +32,7 @@ Result = DeleteGroupsResponse.DeletableGroupResult
 needs = (Need(DELETE, GROUP, "groups_names"),)
 
 
-def handle(broker: Broker, request: DeleteGroupsRequest, context: Context) -> Work:
+def handle(broker: Broker, request: DeleteGroupsRequest, context: Context) -> Work[DeleteGroupsResponse]:
     names = list(dict.fromkeys(request.groups_names))
     asker = broker.group_coordinator.asker_in_slices(
         context, lambda error: response_of(dict.fromkeys(names, error.code))
@@ -65,7 +65,7 @@ def delete(broker: Broker, group_ids: list[str], asker: Asker) -> dict[str, int]
     return codes
 
 
-def response_of(codes: dict[str, int]) -> Any:
+def response_of(codes: dict[str, int]) -> DeleteGroupsResponse:
     return DeleteGroupsResponse(
         results=[Result(group_id=name, error_code=code) for name, code in codes.items()]
     )

@@ -7,7 +7,7 @@ partition is named twice its last offset is the one that counts, as in Kafka.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import DeleteRecordsRequest
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
 
 
 TopicResult = DeleteRecordsResponse.DeleteRecordsTopicResult
@@ -32,7 +32,9 @@ UNKNOWN_LOW_WATERMARK = -1
 needs = (Need(DELETE, TOPIC, "topics.name"),)
 
 
-def handle(broker: Broker, request: DeleteRecordsRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: DeleteRecordsRequest, context: Context
+) -> OrWork[DeleteRecordsResponse | Context]:
     if broker.cluster is None:
         return begun(answer(broker, request))
     from pykafkad.handlers.cluster_deletions import answer_in_cluster
@@ -40,14 +42,14 @@ def handle(broker: Broker, request: DeleteRecordsRequest, context: Context) -> A
     return answer_in_cluster(broker, request, context)
 
 
-def answer(broker: Broker, request: DeleteRecordsRequest) -> Work:
+def answer(broker: Broker, request: DeleteRecordsRequest) -> Work[DeleteRecordsResponse]:
     asked: dict[tuple[str, int], int] = {}
     for pause, (topic, item) in each(items_of(request.topics)):
         if pause:
             yield GO_ON
         if item is not None:
             asked[topic.name, item.partition_index] = item.offset
-    topics: dict[str, list[Any]] = {}
+    topics: dict[str, list[PartitionResult]] = {}
     for pause, ((name, index), offset) in each(asked.items()):
         if pause:
             yield GO_ON
@@ -59,7 +61,7 @@ def answer(broker: Broker, request: DeleteRecordsRequest) -> Work:
     )
 
 
-def delete(broker: Broker, topic: str, index: int, offset: int) -> Any:
+def delete(broker: Broker, topic: str, index: int, offset: int) -> PartitionResult:
     result = PartitionResult(partition_index=index, low_watermark=UNKNOWN_LOW_WATERMARK)
     try:
         partition = find(broker, topic, index)

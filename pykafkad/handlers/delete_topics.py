@@ -6,7 +6,7 @@ later. As in Kafka, a topic that is named twice is refused, and so is one that i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors, unserved
 from pykafkad.messages import DeleteTopicsResponse
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pykafkad.errors import KafkaError
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import DeleteTopicsRequest
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
 
 
 Result = DeleteTopicsResponse.DeletableTopicResult
@@ -39,11 +39,15 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: DeleteTopicsRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: DeleteTopicsRequest, context: Context
+) -> OrWork[DeleteTopicsResponse | Context]:
     return begun(delete(broker, request, context))
 
 
-def delete(broker: Broker, request: DeleteTopicsRequest, context: Context) -> Work:
+def delete(
+    broker: Broker, request: DeleteTopicsRequest, context: Context
+) -> Work[DeleteTopicsResponse | Context]:
     if not broker.config.delete_topic_enable:
         unserved.say(broker.quiet, context, "topics cannot be deleted: delete.topic.enable is false")
         code = errors.TOPIC_DELETION_DISABLED if context.version >= DISABLED_SINCE else errors.INVALID_REQUEST
@@ -71,15 +75,17 @@ def asked_for(request: DeleteTopicsRequest, version: int) -> Iterator[list[tuple
             yield [(topic.name, topic.topic_id) for topic in topics]
 
 
-def refuse_all(request: DeleteTopicsRequest, version: int, code: int) -> Work:
-    responses: list[Any] = []
+def refuse_all(request: DeleteTopicsRequest, version: int, code: int) -> Work[DeleteTopicsResponse]:
+    responses: list[Result] = []
     for some in asked_for(request, version):
         responses += [failed(name, topic_id, code, None) for name, topic_id in some]
         yield
     return DeleteTopicsResponse(responses=responses)
 
 
-def answer(found: dict[bytes, str], failures: dict[bytes, KafkaError], refused: list[Any]) -> Work:
+def answer(
+    found: dict[bytes, str], failures: dict[bytes, KafkaError], refused: list[Result]
+) -> Work[DeleteTopicsResponse]:
     responses = []
     for topic_id, name in found.items():
         error = failures.get(topic_id)
@@ -91,13 +97,15 @@ def answer(found: dict[bytes, str], failures: dict[bytes, KafkaError], refused: 
     return DeleteTopicsResponse(responses=[*responses, *refused])
 
 
-def failed(name: str | None, topic_id: bytes, code: int, text: str | None) -> Any:
+def failed(name: str | None, topic_id: bytes, code: int, text: str | None) -> Result:
     return Result(name=name, topic_id=topic_id, error_code=code, error_message=text)
 
 
-def sort_out(topics: Names, request: DeleteTopicsRequest, version: int) -> Work:
+def sort_out(
+    topics: Names, request: DeleteTopicsRequest, version: int
+) -> Work[tuple[dict[bytes, str], list[Result]]]:
     """The topics to delete, and answers for those that cannot be deleted."""
-    refused: list[Any] = []
+    refused: list[Result] = []
     names: dict[str, int] = {}  # and how often
     ids: dict[bytes, int] = {}
     for some in asked_for(request, version):
@@ -120,7 +128,7 @@ def sort_out(topics: Names, request: DeleteTopicsRequest, version: int) -> Work:
     return found, refused
 
 
-def sort_out_ids(topics: Names, ids: dict[bytes, int], refused: list[Any]) -> Work:
+def sort_out_ids(topics: Names, ids: dict[bytes, int], refused: list[Result]) -> Work[dict[bytes, str]]:
     found: dict[bytes, str] = {}
     for topic_id, count in ids.items():
         known = topics.name_of(topic_id)
@@ -136,8 +144,12 @@ def sort_out_ids(topics: Names, ids: dict[bytes, int], refused: list[Any]) -> Wo
 
 
 def sort_out_names(
-    topics: Names, names: dict[str, int], ids: dict[bytes, int], found: dict[bytes, str], refused: list[Any]
-) -> Work:
+    topics: Names,
+    names: dict[str, int],
+    ids: dict[bytes, int],
+    found: dict[bytes, str],
+    refused: list[Result],
+) -> Work[set[bytes]]:
     """Add topics that are named by name to `found`; returns the ids of those that are named by id as well."""
     by_both: set[bytes] = set()
     for name, count in names.items():

@@ -4,18 +4,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeClientQuotasResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE_CONFIGS, Need
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import DescribeClientQuotasRequest
+    from pykafkad.slices import Work
 
 
 Entry = DescribeClientQuotasResponse.EntryData
@@ -28,7 +29,9 @@ LOOKED_AT_A_TIME = 32
 needs = (Need(DESCRIBE_CONFIGS, CLUSTER),)
 
 
-def handle(broker: Broker, request: DescribeClientQuotasRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: DescribeClientQuotasRequest, context: Context
+) -> Work[DescribeClientQuotasResponse]:
     from pykafkad.cluster.client_quotas import Filter
 
     components = [(each.entity_type, each.match_type, each.match) for each in request.components]
@@ -45,7 +48,7 @@ def handle(broker: Broker, request: DescribeClientQuotasRequest, context: Contex
     return DescribeClientQuotasResponse(entries=entries)
 
 
-def entry_of(entity: Any, values: Mapping[str, float]) -> Any:
+def entry_of(entity: Iterable[tuple[str, str | None]], values: Mapping[str, float]) -> Entry:
     return Entry(
         entity=[Entity(entity_type=type, entity_name=name) for type, name in entity],
         values=[Value(key=key, value=value) for key, value in values.items()],

@@ -4,7 +4,7 @@ brokers).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
 from pykafkad.handlers.cluster_view import CLUSTER_OPERATIONS, NOT_ASKED, reachable_brokers
@@ -25,7 +25,7 @@ BROKERS, CONTROLLERS = 1, 2
 needs = (Need(DESCRIBE, CLUSTER, by_handler=True),)
 
 
-def handle(broker: Broker, request: DescribeClusterRequest, context: Context) -> Any:
+def handle(broker: Broker, request: DescribeClusterRequest, context: Context) -> DescribeClusterResponse:
     wanted = request.endpoint_type
     if wanted == CONTROLLERS:
         return DescribeClusterResponse(

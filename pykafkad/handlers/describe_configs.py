@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import DescribeConfigsRequest
+    from pykafkad.slices import Work
+
+    Resource = DescribeConfigsRequest.DescribeConfigsResource
 
 
 Result = DescribeConfigsResponse.DescribeConfigsResult
@@ -34,14 +37,16 @@ TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 needs = on_configs(DESCRIBE_CONFIGS)
 
 
-def handle(broker: Broker, request: DescribeConfigsRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: DescribeConfigsRequest, context: Context
+) -> Work[DescribeConfigsResponse]:
     with_documentation = request.include_documentation and context.version >= DOCUMENTATION_SINCE
     if any(resource.resource_type not in DESCRIBED for resource in request.resources):
         return all_malformed(request.resources)
     return described(broker, request.resources, request.include_synonyms, with_documentation)
 
 
-def all_malformed(resources: Sequence[Any]) -> Any:
+def all_malformed(resources: Sequence[Resource]) -> Work[DescribeConfigsResponse]:
     """If one resource is of an unknown type, none of them is answered."""
     results = []
     for number, resource in enumerate(resources):
@@ -51,13 +56,15 @@ def all_malformed(resources: Sequence[Any]) -> Any:
     return DescribeConfigsResponse(results=results)
 
 
-def described(broker: Broker, resources: Sequence[Any], with_synonyms: bool, with_documentation: bool) -> Any:
+def described(
+    broker: Broker, resources: Sequence[Resource], with_synonyms: bool, with_documentation: bool
+) -> Work[DescribeConfigsResponse]:
     """A resource that is asked for again, with the same keys, gets the same object as its answer."""
     from pykafkad.cluster.config_descriptions import Describer
 
     describer = Describer(broker.config, broker.controller.dynamic)
     results = []
-    known: dict[Any, Any] = {}
+    known: dict[tuple[int, str, tuple[str, ...] | None], Result] = {}
     for resource in resources:
         keys = resource.configuration_keys
         asked = resource.resource_type, resource.resource_name, None if keys is None else tuple(keys)
@@ -70,7 +77,7 @@ def described(broker: Broker, resources: Sequence[Any], with_synonyms: bool, wit
     return DescribeConfigsResponse(results=results)
 
 
-def failed(resource: Any, error: KafkaError) -> Any:
+def failed(resource: Resource, error: KafkaError) -> Result:
     return Result(
         error_code=error.code,
         error_message=error.text,
@@ -80,9 +87,9 @@ def failed(resource: Any, error: KafkaError) -> Any:
 
 
 def result(
-    broker: Broker, describer: Describer, resource: Any, with_synonyms: bool, with_documentation: bool
-) -> Any:
-    find: Callable[[Broker, Describer, Any], Iterable[Any]] = DESCRIBED[resource.resource_type]
+    broker: Broker, describer: Describer, resource: Resource, with_synonyms: bool, with_documentation: bool
+) -> Work[Result]:
+    find: Callable[[Broker, Describer, Resource], Iterable[Any]] = DESCRIBED[resource.resource_type]
     try:
         found = find(broker, describer, resource)
     except KafkaError as error:
@@ -100,7 +107,7 @@ def result(
     return answer
 
 
-def entry(described: Description, resource_type: int, with_synonyms: bool, with_documentation: bool) -> Any:
+def entry(described: Description, resource_type: int, with_synonyms: bool, with_documentation: bool) -> Entry:
     return Entry(
         name=described.name,
         value=described.value,
@@ -132,7 +139,7 @@ def documentation(resource_type: int, name: str) -> str | None:
 # -- one type of resource each
 
 
-def of_topic(broker: Broker, describer: Describer, resource: Any) -> Iterable[Description]:
+def of_topic(broker: Broker, describer: Describer, resource: Resource) -> Iterable[Description]:
     from pykafkad.cluster import topic_names
 
     name = resource.resource_name
@@ -146,7 +153,7 @@ def of_topic(broker: Broker, describer: Describer, resource: Any) -> Iterable[De
     return describer.topic(config, config.overrides, resource.configuration_keys)
 
 
-def of_broker(broker: Broker, describer: Describer, resource: Any) -> Iterable[Description]:
+def of_broker(broker: Broker, describer: Describer, resource: Resource) -> Iterable[Description]:
     from pykafkad.cluster.config_rules import node_number
 
     name = resource.resource_name
@@ -158,7 +165,7 @@ def of_broker(broker: Broker, describer: Describer, resource: Any) -> Iterable[D
     return describer.broker(resource.configuration_keys)
 
 
-def of_loggers(broker: Broker, describer: Describer, resource: Any) -> list[Any]:
+def of_loggers(broker: Broker, describer: Describer, resource: Resource) -> list[Entry]:
     from pykafkad import logs
     from pykafkad.cluster.config_descriptions import DYNAMIC_BROKER_LOGGER_CONFIG, chosen
     from pykafkad.cluster.config_rules import node_number
@@ -176,7 +183,7 @@ def of_loggers(broker: Broker, describer: Describer, resource: Any) -> list[Any]
     ]
 
 
-def of_client_metrics(broker: Broker, describer: Describer, resource: Any) -> Iterable[Description]:
+def of_client_metrics(broker: Broker, describer: Describer, resource: Resource) -> Iterable[Description]:
     name = resource.resource_name
     if not name:
         raise KafkaError(errors.INVALID_REQUEST, "Client metrics subscription name must not be empty")
@@ -184,7 +191,7 @@ def of_client_metrics(broker: Broker, describer: Describer, resource: Any) -> It
     return describer.client_metrics(own, resource.configuration_keys)
 
 
-def of_group(broker: Broker, describer: Describer, resource: Any) -> Iterable[Description]:
+def of_group(broker: Broker, describer: Describer, resource: Resource) -> Iterable[Description]:
     name = resource.resource_name
     if not name:
         raise KafkaError(errors.INVALID_REQUEST, "Group name must not be empty")

@@ -6,7 +6,7 @@ the consumer protocol.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeGroupsResponse
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from pykafkad.context import Context
+    from pykafkad.coordinator.runtime.callers import Asker
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import DescribeGroupsRequest
     from pykafkad.slices import Work
@@ -31,10 +32,10 @@ ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 needs = (Need(DESCRIBE, GROUP, "groups"),)
 
 
-def handle(broker: Broker, request: DescribeGroupsRequest, context: Context) -> Work:
+def handle(broker: Broker, request: DescribeGroupsRequest, context: Context) -> Work[DescribeGroupsResponse]:
     asker = broker.group_coordinator.asker_in_slices(context, lambda error: refused(request, error))
-    known: dict[str, Any] = {}
-    groups: list[Any] = []
+    known: dict[str, DescribedGroup] = {}
+    groups: list[DescribedGroup] = []
     for group_id in request.groups:
         described = known.get(group_id)
         if described is None:
@@ -47,7 +48,7 @@ def handle(broker: Broker, request: DescribeGroupsRequest, context: Context) -> 
 
 
 def describe(
-    broker: Broker, group_id: str, version: int, asker: Any
+    broker: Broker, group_id: str, version: int, asker: Asker
 ) -> Generator[None, None, DescribedGroup]:
     try:
         groups = broker.group_coordinator.look(group_id, asker)
@@ -59,6 +60,6 @@ def describe(
     return (yield from group.describe(version))
 
 
-def refused(request: DescribeGroupsRequest, error: KafkaError) -> Any:
+def refused(request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
     groups = [DescribedGroup(group_id=group_id, error_code=error.code) for group_id in request.groups]
     return DescribeGroupsResponse(groups=groups)

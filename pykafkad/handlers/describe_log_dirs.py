@@ -7,7 +7,7 @@ being moved is also listed in its target directory, as a future replica with the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.handlers.partitions import items_of
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import DescribeLogDirsRequest
+    from pykafkad.slices import OrWork
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
 
@@ -32,17 +33,19 @@ PartitionResult = DescribeLogDirsResponse.DescribeLogDirsPartition
 PARTITIONS_AT_ONCE = 8
 
 Key = tuple[str, int]
-Found = dict[int, dict[str, list[Any]]]  # by id() of the directory, then by topic
+Found = dict[int, dict[str, list[PartitionResult]]]  # by id() of the directory, then by topic
 
 
 needs = (Need(DESCRIBE, CLUSTER),)
 
 
-def handle(broker: Broker, request: DescribeLogDirsRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: DescribeLogDirsRequest, context: Context
+) -> OrWork[DescribeLogDirsResponse]:
     return begun(answer(broker, request))
 
 
-def answer(broker: Broker, request: DescribeLogDirsRequest) -> Generator[None, None, Any]:
+def answer(broker: Broker, request: DescribeLogDirsRequest) -> Generator[None, None, DescribeLogDirsResponse]:
     found: Found = {}
     for pause, key in each((yield from asked_for(broker, request.topics)), PARTITIONS_AT_ONCE):
         if pause:
@@ -71,7 +74,9 @@ def note_partition(broker: Broker, found: Found, partition: Log) -> None:
         note(found, move.target, partition.topic, future)
 
 
-def asked_for(broker: Broker, topics: list[Any] | None) -> Generator[None, None, list[Key]]:
+def asked_for(
+    broker: Broker, topics: list[DescribeLogDirsRequest.DescribableLogDirTopic] | None
+) -> Generator[None, None, list[Key]]:
     """The partitions that are asked for, each of them once."""
     if topics is None:
         return list(broker.storage.partitions)
@@ -84,15 +89,15 @@ def asked_for(broker: Broker, topics: list[Any] | None) -> Generator[None, None,
     return list(keys)
 
 
-def of_log(partition: Log) -> Any:
+def of_log(partition: Log) -> PartitionResult:
     return PartitionResult(partition_index=partition.index, partition_size=partition.size)
 
 
-def note(found: Found, directory: LogDirectory, topic: str, result: Any) -> None:
+def note(found: Found, directory: LogDirectory, topic: str, result: PartitionResult) -> None:
     found.setdefault(id(directory), {}).setdefault(topic, []).append(result)
 
 
-def describe(broker: Broker, directory: LogDirectory, topics: dict[str, list[Any]]) -> Any:
+def describe(broker: Broker, directory: LogDirectory, topics: dict[str, list[PartitionResult]]) -> Result:
     room = broker.storage.capacity(directory)
     if room is None:
         return Result(error_code=errors.KAFKA_STORAGE_ERROR, log_dir=directory.path)
@@ -105,6 +110,8 @@ def describe(broker: Broker, directory: LogDirectory, topics: dict[str, list[Any
     )
 
 
-def unauthorized(request: DescribeLogDirsRequest, version: int, code: int, of_each: bool) -> Any:
+def unauthorized(
+    request: DescribeLogDirsRequest, version: int, code: int, of_each: bool
+) -> DescribeLogDirsResponse:
     """Nothing is told; before version 3 not even why."""
     return DescribeLogDirsResponse(error_code=code)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster import topic_names
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import DescribeProducersRequest
     from pykafkad.pure.producer_state import ProducerEntry
+    from pykafkad.slices import OrWork
 
 # Kafka describes a partition as often as it is named, and repeats an error as often, however large the answer gets.
 # Here each partition that exists is described once in any case; repetitions and errors share this many bytes.
@@ -34,11 +35,15 @@ ProducerState = DescribeProducersResponse.ProducerState
 needs = (Need(READ, TOPIC, "topics.name"),)
 
 
-def handle(broker: Broker, request: DescribeProducersRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: DescribeProducersRequest, context: Context
+) -> OrWork[DescribeProducersResponse]:
     return begun(answer(broker, request))
 
 
-def answer(broker: Broker, request: DescribeProducersRequest) -> Generator[None, None, Any]:
+def answer(
+    broker: Broker, request: DescribeProducersRequest
+) -> Generator[None, None, DescribeProducersResponse]:
     topics = []
     known: set[tuple[str, int]] = set()
     extra = steps = 0
@@ -70,7 +75,7 @@ def answer(broker: Broker, request: DescribeProducersRequest) -> Generator[None,
     return DescribeProducersResponse(topics=topics)
 
 
-def describe(broker: Broker, topic: str, index: int) -> Generator[None, None, Any]:
+def describe(broker: Broker, topic: str, index: int) -> Generator[None, None, PartitionResponse]:
     if topic not in broker.image.topics:
         code = errors.UNKNOWN_TOPIC_OR_PARTITION
         return refused(index, code, errors.MESSAGES[code])
@@ -86,11 +91,11 @@ def describe(broker: Broker, topic: str, index: int) -> Generator[None, None, An
     return answer
 
 
-def refused(index: int, code: int, text: str | None = None) -> Any:
+def refused(index: int, code: int, text: str | None = None) -> PartitionResponse:
     return PartitionResponse(partition_index=index, error_code=code, error_message=text)
 
 
-def state(entry: ProducerEntry) -> Any:
+def state(entry: ProducerEntry) -> ProducerState:
     return ProducerState(
         producer_id=entry.producer_id,
         producer_epoch=entry.epoch,

@@ -8,7 +8,7 @@ listeners, so the node is shown without any.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster.topic_names import CLUSTER_METADATA
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import DescribeQuorumRequest
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
+
+    TopicRequest = DescribeQuorumRequest.TopicData
 
 
 NODES_SINCE = 2
@@ -34,19 +36,21 @@ Node = DescribeQuorumResponse.Node
 needs = (Need(DESCRIBE, CLUSTER),)
 
 
-def handle(broker: Broker, request: DescribeQuorumRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: DescribeQuorumRequest, context: Context
+) -> OrWork[DescribeQuorumResponse]:
     if is_the_one(request.topics):
         return described(broker, context)
     return refused(request.topics)
 
 
-def is_the_one(topics: list[Any]) -> bool:
+def is_the_one(topics: list[TopicRequest]) -> bool:
     if len(topics) != 1 or len(topics[0].partitions) != 1:
         return False
-    return bool(topics[0].topic_name == CLUSTER_METADATA and topics[0].partitions[0].partition_index == 0)
+    return topics[0].topic_name == CLUSTER_METADATA and topics[0].partitions[0].partition_index == 0
 
 
-def described(broker: Broker, context: Context) -> Any:
+def described(broker: Broker, context: Context) -> DescribeQuorumResponse:
     quorum = broker.controller.quorum
     now_ms = broker.clock.now_ms()
     voter = ReplicaState(
@@ -67,12 +71,12 @@ def described(broker: Broker, context: Context) -> Any:
     return DescribeQuorumResponse(topics=[topic], nodes=nodes)
 
 
-def refused(topics: list[Any]) -> Work:
+def refused(topics: list[TopicRequest]) -> Work[DescribeQuorumResponse]:
     code = errors.UNKNOWN_TOPIC_OR_PARTITION
     text = errors.MESSAGES[code]
     answers = []
     for topic in topics:
-        partitions: list[Any] = []
+        partitions: list[PartitionData] = []
         for some in chunks(topic.partitions):
             partitions += [
                 PartitionData(partition_index=item.partition_index, error_code=code, error_message=text)

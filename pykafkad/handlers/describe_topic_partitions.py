@@ -9,7 +9,7 @@ from __future__ import annotations
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.handlers.cluster_view import TOPIC_OPERATIONS, partition_views, why_missing
@@ -39,7 +39,9 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: DescribeTopicPartitionsRequest, context: Context) -> Work:
+def handle(
+    broker: Broker, request: DescribeTopicPartitionsRequest, context: Context
+) -> Work[DescribeTopicPartitionsResponse]:
     cursor = request.cursor
     all_topics = not request.topics
     first = cursor.topic_name if cursor is not None else ""
@@ -60,7 +62,7 @@ def handle(broker: Broker, request: DescribeTopicPartitionsRequest, context: Con
 name_of = attrgetter("name")
 
 
-def in_order(names: list[str]) -> Work:
+def in_order(names: list[str]) -> Work[Iterator[str]]:
     """An iterator over these names in order. Most of the sorting is done while it is read."""
     runs = []
     for some in chunks(names):
@@ -73,15 +75,17 @@ def java_order(name: str) -> bytes:
     return name.encode("utf-16-be", "surrogatepass")
 
 
-def refuse(request: DescribeTopicPartitionsRequest, code: int) -> Work:
-    topics: list[Any] = []
+def refuse(request: DescribeTopicPartitionsRequest, code: int) -> Work[DescribeTopicPartitionsResponse]:
+    topics: list[TopicResponse] = []
     for some in chunks(request.topics):
         topics += [TopicResponse(error_code=code, name=topic.name) for topic in some]
         yield
     return DescribeTopicPartitionsResponse(topics=topics)
 
 
-def describe(broker: Broker, names: Iterator[str], cursor: Any, room: int) -> Work:
+def describe(
+    broker: Broker, names: Iterator[str], cursor: DescribeTopicPartitionsRequest.Cursor | None, room: int
+) -> Work[DescribeTopicPartitionsResponse]:
     response = DescribeTopicPartitionsResponse()
     for name in names:
         yield

@@ -3,7 +3,7 @@ yet (KIP-664)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import INVALID_REQUEST, TRANSACTIONAL_ID_NOT_FOUND, KafkaError
 from pykafkad.handlers.pieces import in_order
@@ -27,10 +27,12 @@ TopicData = DescribeTransactionsResponse.TopicData
 needs = (Need(DESCRIBE, TRANSACTIONAL_ID, "transactional_ids"), Need(DESCRIBE, TOPIC, by_handler=True))
 
 
-def handle(broker: Broker, request: DescribeTransactionsRequest, context: Context) -> Work:
+def handle(
+    broker: Broker, request: DescribeTransactionsRequest, context: Context
+) -> Work[DescribeTransactionsResponse]:
     asker = broker.transaction_coordinator.asker_in_slices(context, lambda error: refused(request, error))
-    known: dict[str, Any] = {}
-    rows: list[Any] = []
+    known: dict[str, TransactionState] = {}
+    rows: list[TransactionState] = []
     for transactional_id in request.transactional_ids:
         row = known.get(transactional_id)
         if row is None:
@@ -40,7 +42,7 @@ def handle(broker: Broker, request: DescribeTransactionsRequest, context: Contex
     return asker.answer(DescribeTransactionsResponse(transaction_states=rows))
 
 
-def describe(broker: Broker, transactional_id: str, asker: Asker) -> Work:
+def describe(broker: Broker, transactional_id: str, asker: Asker) -> Work[TransactionState]:
     if not transactional_id:
         return problem(transactional_id, INVALID_REQUEST)
     try:
@@ -62,7 +64,7 @@ def describe(broker: Broker, transactional_id: str, asker: Asker) -> Work:
     return row
 
 
-def by_topic(partitions: Iterable[tuple[str, int]]) -> Work:
+def by_topic(partitions: Iterable[tuple[str, int]]) -> Work[list[TopicData]]:
     found: dict[str, list[int]] = {}
     for pause, (topic, index) in each(partitions):
         found.setdefault(topic, []).append(index)
@@ -72,10 +74,10 @@ def by_topic(partitions: Iterable[tuple[str, int]]) -> Work:
     return [TopicData(topic=name, partitions=sorted(found[name])) for name in names]
 
 
-def problem(transactional_id: str, code: int) -> Any:
+def problem(transactional_id: str, code: int) -> TransactionState:
     return TransactionState(transactional_id=transactional_id, error_code=code)
 
 
-def refused(request: DescribeTransactionsRequest, error: KafkaError) -> Any:
+def refused(request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
     rows = [problem(transactional_id, error.code) for transactional_id in request.transactional_ids]
     return DescribeTransactionsResponse(transaction_states=rows)

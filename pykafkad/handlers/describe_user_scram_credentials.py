@@ -7,7 +7,7 @@ comes with security.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.messages import DescribeUserScramCredentialsResponse
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import DescribeUserScramCredentialsRequest
+    from pykafkad.slices import Work
 
 
 Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
@@ -30,7 +31,9 @@ A_TIME = 64  # users between two looks at the clock
 needs = (Need(DESCRIBE, CLUSTER),)
 
 
-def handle(broker: Broker, request: DescribeUserScramCredentialsRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: DescribeUserScramCredentialsRequest, context: Context
+) -> Work[DescribeUserScramCredentialsResponse]:
     times: dict[str, int] = {}
     if request.users:
         for number, user in enumerate(request.users):
@@ -56,11 +59,11 @@ def handle(broker: Broker, request: DescribeUserScramCredentialsRequest, context
     return DescribeUserScramCredentialsResponse(error_message="", results=results)
 
 
-def twice(name: str) -> Any:
+def twice(name: str) -> Result:
     return Result(user=name, error_code=errors.DUPLICATE_RESOURCE, error_message=TWICE + name)
 
 
-def described(broker: Broker, name: str) -> Any:
+def described(broker: Broker, name: str) -> Result:
     users = broker.image.scram_users
     credentials = [
         Credential(mechanism=mechanism, iterations=users[name, mechanism].iterations)

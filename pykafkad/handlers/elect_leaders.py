@@ -7,7 +7,7 @@ the controller elects (cluster_elections.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster.image import NO_LEADER
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pykafkad.messages import ElectLeadersRequest
     from pykafkad.slices import Work
 
+    TopicPartitions = ElectLeadersRequest.TopicPartitions
+
 
 TopicResult = ElectLeadersResponse.ReplicaElectionResult
 PartitionResult = ElectLeadersResponse.PartitionResult
@@ -34,7 +36,7 @@ Answer = tuple[int, str | None]
 needs = (Need(ALTER, CLUSTER),)
 
 
-def handle(broker: Broker, request: ElectLeadersRequest, context: Context) -> Work:
+def handle(broker: Broker, request: ElectLeadersRequest, context: Context) -> Work[ElectLeadersResponse]:
     kind, asked = request.election_type, request.topic_partitions
     if asked == []:
         return ElectLeadersResponse()
@@ -67,18 +69,20 @@ def leaderless(topic: Topic) -> list[int]:
     return [index for index, partition in enumerate(topic.partitions) if partition.leader == NO_LEADER]
 
 
-def elections(image: Image, kind: int, name: str, indexes: list[int]) -> Work:
-    results: list[Any] = []
+def elections(image: Image, kind: int, name: str, indexes: list[int]) -> Work[list[PartitionResult]]:
+    results: list[PartitionResult] = []
     for some in chunks(indexes, AT_ONCE):
         results += [result(index, elect(image, kind, name, index)) for index in some]
         yield
     return results
 
 
-def refuse(asked: list[Any] | None, code: int, text: str | None, version: int) -> Work:
+def refuse(
+    asked: list[TopicPartitions] | None, code: int, text: str | None, version: int
+) -> Work[ElectLeadersResponse]:
     results = []
     for topic in asked or ():
-        partitions: list[Any] = []
+        partitions: list[PartitionResult] = []
         for some in chunks(topic.partitions):
             partitions += [result(index, (code, text)) for index in some]
             yield
@@ -88,7 +92,7 @@ def refuse(asked: list[Any] | None, code: int, text: str | None, version: int) -
     return ElectLeadersResponse(error_code=code if version else errors.NONE, replica_election_results=results)
 
 
-def result(index: int, answer: Answer) -> Any:
+def result(index: int, answer: Answer) -> PartitionResult:
     return PartitionResult(partition_id=index, error_code=answer[0], error_message=answer[1])
 
 

@@ -5,7 +5,7 @@ Since version 5 the producer goes on with the id and epoch of the answer (KIP-89
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import INVALID_REQUEST, KafkaError
 from pykafkad.handlers.add_partitions_to_txn import told
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pykafkad.coordinator.runtime.callers import Asker
     from pykafkad.coordinator.transaction_machine import TransactionMachine
     from pykafkad.handlers.broker import Broker
-    from pykafkad.messages import EndTxnRequest
+    from pykafkad.messages import EndTxnRequest, EndTxnResponse
     from pykafkad.pure.effects import Effects
 
 
@@ -28,10 +28,10 @@ WITHOUT_EPOCHS, WITH_EPOCHS = 0, 2  # transaction versions of clients
 needs = (Need(WRITE, TRANSACTIONAL_ID, "transactional_id"),)
 
 
-def handle(broker: Broker, request: EndTxnRequest, context: Context) -> Any:
+def handle(broker: Broker, request: EndTxnRequest, context: Context) -> EndTxnResponse | Context:
     version = context.version  # who refuses must not know the context, which knows it
 
-    def refuse(error: KafkaError) -> Any:
+    def refuse(error: KafkaError) -> EndTxnResponse:
         return refusal(told(error.code, version))
 
     if not request.transactional_id:

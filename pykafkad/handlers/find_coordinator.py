@@ -10,7 +10,7 @@ says so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors, unserved
 from pykafkad.cluster import topic_names
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import FindCoordinatorRequest
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
 
 
 Coordinator = FindCoordinatorResponse.Coordinator
@@ -55,7 +55,9 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: FindCoordinatorRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: FindCoordinatorRequest, context: Context
+) -> OrWork[FindCoordinatorResponse | Context]:
     topic = TOPICS.get(request.key_type)
     if topic is None:
         text = REFUSED.get(request.key_type, errors.MESSAGES[errors.INVALID_REQUEST])
@@ -101,7 +103,9 @@ def needed(broker: Broker, key_type: int, keys: list[str]) -> Callable[[], int] 
     return (lambda: partition_of(broker, key_type, keys[0])) if len(keys) == 1 else None
 
 
-def found(broker: Broker, request: FindCoordinatorRequest, context: Context) -> Any:
+def found(
+    broker: Broker, request: FindCoordinatorRequest, context: Context
+) -> OrWork[FindCoordinatorResponse]:
     if broker.cluster is not None:
         from pykafkad.handlers.cluster_coordinators import found_in_cluster
 
@@ -128,7 +132,7 @@ def partitions_without_leader(broker: Broker, name: str) -> frozenset[int]:
     return frozenset(index for index, each in enumerate(topic.partitions) if each.leader == NO_LEADER)
 
 
-def not_available(request: FindCoordinatorRequest, context: Context) -> Any:
+def not_available(request: FindCoordinatorRequest, context: Context) -> OrWork[FindCoordinatorResponse]:
     # If a request has many keys, Kafka leaves the text of this error empty.
     text = "" if context.version >= MANY_KEYS_SINCE else errors.MESSAGES[errors.COORDINATOR_NOT_AVAILABLE]
     return respond(request, context, errors.COORDINATOR_NOT_AVAILABLE, text)
@@ -143,14 +147,14 @@ def respond(
     host: str = "",
     port: int = -1,
     is_led: Callable[[str], bool] | None = None,
-) -> Any:
+) -> OrWork[FindCoordinatorResponse]:
     """The same answer for every key, except for groups whose partition has no leader."""
     if context.version < MANY_KEYS_SINCE:
         return FindCoordinatorResponse(
             error_code=code, error_message=text, node_id=node_id, host=host, port=port
         )
 
-    def coordinator(key: str) -> Any:
+    def coordinator(key: str) -> Coordinator:
         if is_led is not None and not is_led(key):
             return Coordinator(key=key, node_id=-1, port=-1, error_code=errors.COORDINATOR_NOT_AVAILABLE)
         return Coordinator(
@@ -163,9 +167,9 @@ def respond(
     return in_slices(keys, coordinator)
 
 
-def in_slices(keys: list[str], coordinator: Callable[[str], Any]) -> Work:
+def in_slices(keys: list[str], coordinator: Callable[[str], Coordinator]) -> Work[FindCoordinatorResponse]:
     """The same for many keys. A repeated key gets the same object as its answer."""
-    known: dict[str, Any] = {}
+    known: dict[str, Coordinator] = {}
     rows = []
     for piece in pieces(keys):
         for key in piece:

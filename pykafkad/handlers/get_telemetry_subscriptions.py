@@ -6,7 +6,7 @@ The API is not advertised, as in a Kafka without a telemetry plugin, but clients
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import KafkaError
 from pykafkad.messages import GetTelemetrySubscriptionsResponse
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import GetTelemetrySubscriptionsRequest
     from pykafkad.pure.telemetry import Evaluated
+    from pykafkad.slices import OrWork
 
 
 needs = ()  # as in Kafka, where metrics are taken from everybody
 
 
-def handle(broker: Broker, request: GetTelemetrySubscriptionsRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: GetTelemetrySubscriptionsRequest, context: Context
+) -> OrWork[GetTelemetrySubscriptionsResponse]:
     from pykafkad.cluster.telemetry import answered
     from pykafkad.uuids import ZERO, random_uuid
 
@@ -29,7 +32,9 @@ def handle(broker: Broker, request: GetTelemetrySubscriptionsRequest, context: C
     return answered(broker, instance_id, context, partial(answer, broker, instance_id, context))
 
 
-def answer(broker: Broker, instance_id: bytes, context: Context, evaluated: Evaluated | None) -> Any:
+def answer(
+    broker: Broker, instance_id: bytes, context: Context, evaluated: Evaluated | None
+) -> GetTelemetrySubscriptionsResponse:
     from pykafkad.pure.telemetry import COMPRESSIONS
 
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.messages import HeartbeatResponse
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 needs = (Need(READ, GROUP, "group_id"),)
 
 
-def handle(broker: Broker, request: HeartbeatRequest, context: Context) -> Any:
+def handle(broker: Broker, request: HeartbeatRequest, context: Context) -> HeartbeatResponse | Context:
     if not request.group_id:
         return HeartbeatResponse(error_code=errors.INVALID_GROUP_ID)
     return broker.group_coordinator.ask(
@@ -29,7 +29,7 @@ def handle(broker: Broker, request: HeartbeatRequest, context: Context) -> Any:
     )
 
 
-def refused(error: KafkaError) -> Any:
+def refused(error: KafkaError) -> HeartbeatResponse:
     """While the groups are being loaded every heartbeat succeeds: after the load all members get a new session anyway."""
     is_loading = error.code == errors.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=errors.NONE if is_loading else error.code)

@@ -6,7 +6,7 @@ The answer is sent when the new configs are durable and in effect.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.handlers.alter_configs import alter
 from pykafkad.messages import IncrementalAlterConfigsResponse
@@ -17,12 +17,13 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import IncrementalAlterConfigsRequest
+    from pykafkad.slices import Work
 
 
 needs = on_configs(ALTER_CONFIGS)
 
 
-def handle(broker: Broker, request: IncrementalAlterConfigsRequest, context: Context) -> Any:
+def handle(broker: Broker, request: IncrementalAlterConfigsRequest, context: Context) -> Work[Context]:
     from pykafkad.cluster.config_changes import Alteration
 
     wanted = []

@@ -7,7 +7,7 @@ coordinator (pure/transactions/producers). Version 6, with two-phase commits, Ka
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import INVALID_PRODUCER_EPOCH, INVALID_REQUEST, PRODUCER_FENCED, KafkaError
 from pykafkad.messages import InitProducerIdResponse
@@ -37,7 +37,9 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: InitProducerIdRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: InitProducerIdRequest, context: Context
+) -> InitProducerIdResponse | Context:
     if (request.producer_id == NONE) != (request.producer_epoch == NONE):
         return refuse(INVALID_REQUEST)
     if request.transactional_id is not None:
@@ -58,7 +60,9 @@ def handle(broker: Broker, request: InitProducerIdRequest, context: Context) -> 
     return promises[0]
 
 
-def of_transactional_id(broker: Broker, request: InitProducerIdRequest, context: Context) -> Any:
+def of_transactional_id(
+    broker: Broker, request: InitProducerIdRequest, context: Context
+) -> InitProducerIdResponse | Context:
     transactional_id = request.transactional_id
     if not transactional_id:
         return refuse(INVALID_REQUEST)
@@ -70,7 +74,7 @@ def of_transactional_id(broker: Broker, request: InitProducerIdRequest, context:
 
     version = context.version  # who refuses must not know the context, which knows it
 
-    def told(error: KafkaError) -> Any:
+    def told(error: KafkaError) -> InitProducerIdResponse:
         """Old clients know no other word for a producer that was fenced."""
         is_old = error.code == PRODUCER_FENCED and version < FENCED_SINCE
         return refuse(INVALID_PRODUCER_EPOCH if is_old else error.code)
@@ -78,11 +82,11 @@ def of_transactional_id(broker: Broker, request: InitProducerIdRequest, context:
     return broker.transaction_coordinator.ask_with_id(transactional_id, context, init, told)
 
 
-def respond(result: int | KafkaError) -> Any:
+def respond(result: int | KafkaError) -> InitProducerIdResponse:
     if isinstance(result, KafkaError):
         return refuse(result.code)
     return InitProducerIdResponse(producer_id=result, producer_epoch=0)
 
 
-def refuse(code: int) -> Any:
+def refuse(code: int) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=code, producer_id=NONE, producer_epoch=NONE)

@@ -6,7 +6,7 @@ may use this protocol too (pure/groups/consumer).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.handlers.pieces import FEW, pieces
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.errors import KafkaError
     from pykafkad.handlers.broker import Broker
-    from pykafkad.messages import JoinGroupRequest
-    from pykafkad.slices import Work
+    from pykafkad.messages import JoinGroupRequest, JoinGroupResponse
+    from pykafkad.slices import OrWork, Work
 
 
 # Errors that concern the request, and not the coordinator: their answers repeat the member's id.
@@ -30,7 +30,9 @@ WITH_MEMBER_ID = (errors.UNKNOWN_MEMBER_ID, errors.INVALID_GROUP_ID, errors.INVA
 needs = (Need(READ, GROUP, "group_id"),)
 
 
-def handle(broker: Broker, request: JoinGroupRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: JoinGroupRequest, context: Context
+) -> OrWork[JoinGroupResponse | Context]:
     settings = broker.group_coordinator.settings
     if not request.group_id:
         return join_refusal(context.version, errors.INVALID_GROUP_ID, request.member_id)
@@ -42,7 +44,9 @@ def handle(broker: Broker, request: JoinGroupRequest, context: Context) -> Any:
     return join(broker, request, context)
 
 
-def in_slices(broker: Broker, request: JoinGroupRequest, context: Context) -> Work:
+def in_slices(
+    broker: Broker, request: JoinGroupRequest, context: Context
+) -> Work[JoinGroupResponse | Context]:
     """The same for very many protocols, which are first made into what a member keeps of them. Of those with one name
     the first entry counts."""
     told = request.protocols
@@ -57,7 +61,7 @@ def in_slices(broker: Broker, request: JoinGroupRequest, context: Context) -> Wo
     return join(broker, request, context)
 
 
-def join(broker: Broker, request: JoinGroupRequest, context: Context) -> Any:
+def join(broker: Broker, request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Context:
     version = context.version
     return broker.group_coordinator.ask(
         request.group_id,
@@ -67,6 +71,6 @@ def join(broker: Broker, request: JoinGroupRequest, context: Context) -> Any:
     )
 
 
-def refused(request: JoinGroupRequest, version: int, error: KafkaError) -> Any:
+def refused(request: JoinGroupRequest, version: int, error: KafkaError) -> JoinGroupResponse:
     member_id = request.member_id if error.code in WITH_MEMBER_ID else NOBODY
     return join_refusal(version, error.code, member_id)

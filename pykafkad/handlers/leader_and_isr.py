@@ -6,7 +6,7 @@ after the other. Missing: requests of a KRaft controller during a migration (KIP
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster.zookeeper.roles import refused
@@ -29,7 +29,7 @@ TopicError = LeaderAndIsrResponse.LeaderAndIsrTopicError
 needs = (Need(CLUSTER_ACTION, CLUSTER),)
 
 
-def handle(broker: Broker, request: LeaderAndIsrRequest, context: Context) -> Any:
+def handle(broker: Broker, request: LeaderAndIsrRequest, context: Context) -> Context:
     assert broker.cluster is not None
     context.defer()
     broker.cluster.control.obey(
@@ -38,7 +38,7 @@ def handle(broker: Broker, request: LeaderAndIsrRequest, context: Context) -> An
     return context
 
 
-def work(broker: Broker, request: LeaderAndIsrRequest, version: int) -> Work:
+def work(broker: Broker, request: LeaderAndIsrRequest, version: int) -> Work[LeaderAndIsrResponse]:
     assert broker.cluster is not None
     control = broker.cluster.control
     code = control.admit(request)
@@ -49,7 +49,7 @@ def work(broker: Broker, request: LeaderAndIsrRequest, version: int) -> Work:
     return (yield from answer(request, code, codes, version))
 
 
-def answer(request: LeaderAndIsrRequest, code: int, codes: Codes, version: int) -> Work:
+def answer(request: LeaderAndIsrRequest, code: int, codes: Codes, version: int) -> Work[LeaderAndIsrResponse]:
     """Up to version 4 the partitions have the names of their topics, then they are below the topics' ids."""
     response = LeaderAndIsrResponse(error_code=code)
     topics: dict[str, TopicError] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -15,7 +15,7 @@ from pykafkad.slices import GO_ON
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
 
 
 MemberIdentity = LeaveGroupRequest.MemberIdentity
@@ -24,7 +24,9 @@ MemberIdentity = LeaveGroupRequest.MemberIdentity
 needs = (Need(READ, GROUP, "group_id"),)
 
 
-def handle(broker: Broker, request: LeaveGroupRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: LeaveGroupRequest, context: Context
+) -> OrWork[LeaveGroupResponse | Context]:
     if context.version < LEAVE_MANY_SINCE:
         request.members = [MemberIdentity(member_id=request.member_id)]
     if not request.group_id:
@@ -40,16 +42,16 @@ def handle(broker: Broker, request: LeaveGroupRequest, context: Context) -> Any:
     )
 
 
-def in_slices(broker: Broker, request: LeaveGroupRequest, context: Context) -> Work:
+def in_slices(broker: Broker, request: LeaveGroupRequest, context: Context) -> Work[LeaveGroupResponse]:
     """The same for very many members, a piece at a time, as if each piece were a request."""
     version = context.version
     asker = broker.group_coordinator.asker_in_slices(context, lambda error: refused(request, version, error))
     members = request.members
-    answers: list[Any] = []
+    answers: list[LeaveGroupResponse.MemberResponse] = []
     for piece in pieces(members, FEW):
         request.members = list(piece)
         try:
-            answer = broker.group_coordinator.perform(
+            answer: LeaveGroupResponse = broker.group_coordinator.perform(
                 request.group_id,
                 asker,
                 lambda groups, caller: groups.leave(request, caller, broker.clock.now_ms()),
@@ -64,7 +66,7 @@ def in_slices(broker: Broker, request: LeaveGroupRequest, context: Context) -> W
     return asker.answer(leave_answer(version, answers))
 
 
-def refused(request: LeaveGroupRequest, version: int, error: KafkaError) -> Any:
+def refused(request: LeaveGroupRequest, version: int, error: KafkaError) -> LeaveGroupResponse:
     """A group that does not exist has no members, so every member of the request is unknown."""
     if error.code == errors.UNKNOWN_MEMBER_ID:
         return leave_answer(version, [left(leaving, error.code) for leaving in request.members])

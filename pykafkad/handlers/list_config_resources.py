@@ -5,7 +5,7 @@ Version 0 lists client metrics subscriptions alone. Groups and subscriptions are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import UNSUPPORTED_VERSION
 from pykafkad.messages import ListConfigResourcesResponse
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import ListConfigResourcesRequest
+    from pykafkad.slices import Work
 
 
 Resource = ListConfigResourcesResponse.ConfigResource
@@ -27,7 +28,9 @@ LISTED = (GROUP, CLIENT_METRICS, BROKER_LOGGER, BROKER, TOPIC)  # in Kafka's ord
 needs = (Need(DESCRIBE_CONFIGS, CLUSTER),)
 
 
-def handle(broker: Broker, request: ListConfigResourcesRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: ListConfigResourcesRequest, context: Context
+) -> Work[ListConfigResourcesResponse]:
     if context.version == 0:
         wanted = {CLIENT_METRICS}
     else:

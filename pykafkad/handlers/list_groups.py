@@ -5,7 +5,7 @@ While a partition of `__consumer_offsets` is being loaded its groups are not kno
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.pieces import pieces
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 needs = (Need(DESCRIBE, GROUP, or_on_cluster=DESCRIBE, by_handler=True),)
 
 
-def handle(broker: Broker, request: ListGroupsRequest, context: Context) -> Work:
+def handle(broker: Broker, request: ListGroupsRequest, context: Context) -> Work[ListGroupsResponse]:
     states, types = set[str](), set[str]()
     for piece in pieces(request.states_filter):
         states.update([state.lower().strip() for state in piece])
@@ -31,7 +31,7 @@ def handle(broker: Broker, request: ListGroupsRequest, context: Context) -> Work
         types.update([name.lower() for name in piece])
         yield
     asker = broker.group_coordinator.asker_in_slices(context, refused)
-    rows: list[Any] = []
+    rows: list[ListGroupsResponse.ListedGroup] = []
     try:
         for groups in broker.group_coordinator.look_everywhere(asker):
             rows += yield from groups.list_groups(states, types)
@@ -40,5 +40,5 @@ def handle(broker: Broker, request: ListGroupsRequest, context: Context) -> Work
     return asker.answer(ListGroupsResponse(groups=rows))
 
 
-def refused(error: KafkaError) -> Any:
+def refused(error: KafkaError) -> ListGroupsResponse:
     return ListGroupsResponse(error_code=error.code)

@@ -7,7 +7,7 @@ whole log is local and no offset is tiered.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import ListOffsetsRequest
+    from pykafkad.slices import OrWork
 
+    PartitionRequest = ListOffsetsRequest.ListOffsetsPartition
     Finding = Generator[None, None, "Found"]
     LogFinding = Generator[None, None, "Found | None"]
 
@@ -54,14 +56,16 @@ Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 needs = (Need(DESCRIBE, TOPIC, "topics.name"),)
 
 
-def handle(broker: Broker, request: ListOffsetsRequest, context: Context) -> Any:
+def handle(broker: Broker, request: ListOffsetsRequest, context: Context) -> OrWork[ListOffsetsResponse]:
     return begun(answer(broker, request, context.version))
 
 
-def answer(broker: Broker, request: ListOffsetsRequest, version: int) -> Generator[None, None, Any]:
+def answer(
+    broker: Broker, request: ListOffsetsRequest, version: int
+) -> Generator[None, None, ListOffsetsResponse]:
     twice = yield from named_twice(request.topics)
     # one entry for each topic and partition, however often it is named
-    topics: dict[str, dict[int, Any]] = {}
+    topics: dict[str, dict[int, PartitionResponse]] = {}
     for pause, (topic, item) in each(items_of(request.topics)):
         if pause:
             yield
@@ -87,7 +91,9 @@ def answer(broker: Broker, request: ListOffsetsRequest, version: int) -> Generat
     return ListOffsetsResponse(topics=answers)
 
 
-def named_twice(topics: list[Any]) -> Generator[None, None, set[tuple[str, int]]]:
+def named_twice(
+    topics: list[ListOffsetsRequest.ListOffsetsTopic],
+) -> Generator[None, None, set[tuple[str, int]]]:
     seen: set[tuple[str, int]] = set()
     twice = set()
     for pause, (topic, item) in each(items_of(topics), 64):
@@ -101,7 +107,9 @@ def named_twice(topics: list[Any]) -> Generator[None, None, set[tuple[str, int]]
     return twice
 
 
-def find_offset(broker: Broker, request: ListOffsetsRequest, version: int, topic: str, item: Any) -> Finding:
+def find_offset(
+    broker: Broker, request: ListOffsetsRequest, version: int, topic: str, item: PartitionRequest
+) -> Finding:
     if request.isolation_level not in ISOLATION_LEVELS:
         raise KafkaError(errors.UNKNOWN_SERVER_ERROR)
     if item.timestamp < 0 and version < NAMED_OFFSETS_SINCE.get(item.timestamp, 32767):

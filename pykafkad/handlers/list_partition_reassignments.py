@@ -6,7 +6,7 @@ those that do not exist. So the answer is always empty there; in a cluster the c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.messages import ListPartitionReassignmentsResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
@@ -15,12 +15,15 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import ListPartitionReassignmentsRequest
+    from pykafkad.slices import OrWork
 
 
 needs = (Need(DESCRIBE, CLUSTER),)
 
 
-def handle(broker: Broker, request: ListPartitionReassignmentsRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: ListPartitionReassignmentsRequest, context: Context
+) -> OrWork[ListPartitionReassignmentsResponse]:
     if broker.cluster is not None:
         from pykafkad.handlers.cluster_reassignments import listed_in_cluster
 

@@ -6,7 +6,7 @@ While a partition of `__transaction_state` is being loaded its ids are not known
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import INVALID_REGULAR_EXPRESSION, KafkaError
 from pykafkad.messages import ListTransactionsResponse
@@ -51,14 +51,16 @@ class Filter:
         )
 
 
-def handle(broker: Broker, request: ListTransactionsRequest, context: Context) -> Work:
+def handle(
+    broker: Broker, request: ListTransactionsRequest, context: Context
+) -> Work[ListTransactionsResponse]:
     from pykafkad.pure.regex.automaton import TooMuchWork
     from pykafkad.pure.regex.parsing import InvalidPattern
 
     asker = broker.transaction_coordinator.asker_in_slices(context, refused)
     try:
         chosen = yield from filter_of(request)
-        rows: list[Any] = []
+        rows: list[TransactionState] = []
         for machine in broker.transaction_coordinator.look_everywhere(asker):
             rows += yield from listed(broker, machine, chosen)
     except KafkaError as error:
@@ -70,7 +72,7 @@ def handle(broker: Broker, request: ListTransactionsRequest, context: Context) -
     )
 
 
-def filter_of(request: ListTransactionsRequest) -> Work:
+def filter_of(request: ListTransactionsRequest) -> Work[Filter]:
     from pykafkad.pure.transactions.transaction import STATE_NAMES
 
     chosen = Filter(request.duration_filter)
@@ -94,8 +96,8 @@ def filter_of(request: ListTransactionsRequest) -> Work:
     return chosen
 
 
-def listed(broker: Broker, machine: TransactionMachine, chosen: Filter) -> Work:
-    rows: list[Any] = []
+def listed(broker: Broker, machine: TransactionMachine, chosen: Filter) -> Work[list[TransactionState]]:
+    rows: list[TransactionState] = []
     now_ms = broker.clock.now_ms()
     for some in chunks(list(machine.by_id), ELEMENTS_AT_ONCE):
         for transactional_id in some:
@@ -108,7 +110,7 @@ def listed(broker: Broker, machine: TransactionMachine, chosen: Filter) -> Work:
     return rows
 
 
-def row_of(transactional_id: str, transaction: Transaction) -> Any:
+def row_of(transactional_id: str, transaction: Transaction) -> TransactionState:
     return TransactionState(
         transactional_id=transactional_id,
         producer_id=transaction.producer_id,
@@ -116,5 +118,5 @@ def row_of(transactional_id: str, transaction: Transaction) -> Any:
     )
 
 
-def refused(error: KafkaError) -> Any:
+def refused(error: KafkaError) -> ListTransactionsResponse:
     return ListTransactionsResponse(error_code=error.code)

@@ -10,7 +10,7 @@ were not there when the answer was made.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from pykafkad import errors
 from pykafkad.cluster import topic_names
@@ -28,13 +28,16 @@ from pykafkad.slices import begun, chunks
 from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from pykafkad.cluster.image import Image, Topic
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import MetadataRequest
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
+
+    TopicRequest = MetadataRequest.MetadataRequestTopic
+    Key = TypeVar("Key", bytes, str)
 
 
 BrokerResponse = MetadataResponse.MetadataResponseBroker
@@ -54,14 +57,14 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: MetadataRequest, context: Context) -> Any:
+def handle(broker: Broker, request: MetadataRequest, context: Context) -> OrWork[MetadataResponse | Context]:
     topics = kept(broker.image, request, context.version)
     if topics is not None:
         return response(broker, request, context, topics)
     return begun(respond(broker, request, context))
 
 
-def kept(image: Image, request: MetadataRequest, version: int) -> list[Any] | None:
+def kept(image: Image, request: MetadataRequest, version: int) -> list[TopicResponse] | None:
     """The answers for a few topics whose partitions are all cached, which is what most requests ask for."""
     asked = request.topics
     if asked is None or len(asked) > FEW or (version == 0 and not asked):
@@ -77,7 +80,9 @@ def kept(image: Image, request: MetadataRequest, version: int) -> list[Any] | No
     return list(answers.values())
 
 
-def respond(broker: Broker, request: MetadataRequest, context: Context, *, create: bool = True) -> Work:
+def respond(
+    broker: Broker, request: MetadataRequest, context: Context, *, create: bool = True
+) -> Work[MetadataResponse | Context]:
     """`create`: what is missing, if this was not done yet."""
     asked = request.topics
     if asked is not None and (context.version > 0 or asked):
@@ -101,7 +106,9 @@ def respond(broker: Broker, request: MetadataRequest, context: Context, *, creat
     return context
 
 
-def response(broker: Broker, request: MetadataRequest, context: Context, topics: list[Any]) -> Any:
+def response(
+    broker: Broker, request: MetadataRequest, context: Context, topics: list[TopicResponse]
+) -> MetadataResponse:
     return MetadataResponse(
         brokers=[
             BrokerResponse(node_id=info.id, host=endpoint.host, port=endpoint.port, rack=info.rack)
@@ -120,7 +127,7 @@ def operations_for(request: MetadataRequest) -> int:
     return TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_ASKED
 
 
-def what_is_wrong(asked: list[Any], version: int) -> Work:
+def what_is_wrong(asked: list[TopicRequest], version: int) -> Work[int]:
     by_id = nameless = False
     for some in chunks(asked):
         by_id = by_id or any(topic.topic_id != NO_TOPIC_ID for topic in some)
@@ -132,9 +139,9 @@ def what_is_wrong(asked: list[Any], version: int) -> Work:
     return errors.UNKNOWN_SERVER_ERROR if nameless and not by_id else errors.NONE
 
 
-def refuse(asked: list[Any], code: int) -> Work:
+def refuse(asked: list[TopicRequest], code: int) -> Work[MetadataResponse]:
     """Kafka's answer to a request that it cannot make sense of: for every topic nothing but the error."""
-    topics: list[Any] = []
+    topics: list[TopicResponse] = []
     for some in chunks(asked):
         topics += [
             TopicResponse(error_code=code, name=topic.name or "", topic_id=topic.topic_id) for topic in some
@@ -143,17 +150,19 @@ def refuse(asked: list[Any], code: int) -> Work:
     return MetadataResponse(controller_id=-1, error_code=code, topics=topics)
 
 
-def find_topics(broker: Broker, request: MetadataRequest, version: int) -> Work:
+def find_topics(
+    broker: Broker, request: MetadataRequest, version: int
+) -> Work[tuple[list[TopicResponse], Sequence[str]]]:
     """The answers, and the names of those topics that can be created."""
     asked = request.topics
     operations, image = operations_for(request), broker.image
     if asked is None or (version == 0 and not asked):
         return (yield from existing(image, list(image.topics.values()), operations)), ()
     ids: dict[bytes, None] = {}
-    names: dict[str | None, None] = {}
+    names: dict[str, None] = {}
     for some in chunks(asked):
         ids.update(dict.fromkeys([topic.topic_id for topic in some if topic.topic_id != NO_TOPIC_ID]))
-        names.update(dict.fromkeys([topic.name for topic in some]))
+        names.update(dict.fromkeys([topic.name for topic in some if topic.name is not None]))
         yield
     if ids:
         known, unknown = yield from split(image.topics_by_id, list(ids))
@@ -168,13 +177,13 @@ def find_topics(broker: Broker, request: MetadataRequest, version: int) -> Work:
         return found, ()
     create = request.allow_auto_topic_creation and broker.config.auto_create_topics_enable
     refused, creatable = yield from absent(missing, create, operations)
-    return [*found, *refused, *creatable], [each.name for each in creatable]
+    return [*found, *refused, *creatable], [each.name for each in creatable if each.name is not None]
 
 
-def split(topics: Mapping[Any, Topic], asked: list[Any]) -> Work:
+def split(topics: Mapping[Key, Topic], asked: list[Key]) -> Work[tuple[list[Topic], list[Key]]]:
     """The topics that exist, and the names of those that do not."""
     known: list[Topic] = []
-    unknown: list[Any] = []
+    unknown: list[Key] = []
     for some in chunks(asked):
         for each in some:
             topic = topics.get(each)
@@ -186,7 +195,7 @@ def split(topics: Mapping[Any, Topic], asked: list[Any]) -> Work:
     return known, unknown
 
 
-def existing(image: Image, topics: list[Topic], operations: int) -> Work:
+def existing(image: Image, topics: list[Topic], operations: int) -> Work[list[TopicResponse]]:
     answers = []
     for topic in topics:
         partitions = topic.cache.get(CACHED)
@@ -199,7 +208,7 @@ def existing(image: Image, topics: list[Topic], operations: int) -> Work:
     return answers
 
 
-def answer(topic: Topic, partitions: list[Any], operations: int) -> Any:
+def answer(topic: Topic, partitions: list[PartitionResponse], operations: int) -> TopicResponse:
     return TopicResponse(
         name=topic.name,
         topic_id=topic.id,
@@ -209,10 +218,12 @@ def answer(topic: Topic, partitions: list[Any], operations: int) -> Any:
     )
 
 
-def absent(names: list[str], create: bool, operations: int) -> Work:
+def absent(
+    names: list[str], create: bool, operations: int
+) -> Work[tuple[list[TopicResponse], list[TopicResponse]]]:
     """Invalid names, and those of topics to create. If none is to be created, all come in the order of the request."""
-    answers: list[Any] = []
-    creatable: list[Any] = []
+    answers: list[TopicResponse] = []
+    creatable: list[TopicResponse] = []
     for name in names:
         code = why_missing(name)
         refused = TopicResponse(

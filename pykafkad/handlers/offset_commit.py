@@ -5,7 +5,7 @@ Partitions that do not exist are refused here; the rules of groups are in pure/g
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from pykafkad.handlers.pieces import FEW, pieces
@@ -16,7 +16,7 @@ from pykafkad.slices import begun
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
 
 
 TOPIC_IDS_SINCE = 10
@@ -32,7 +32,9 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: OffsetCommitRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: OffsetCommitRequest, context: Context
+) -> OrWork[OffsetCommitResponse | Context]:
     topics = request.topics
     if not few_that_exist(broker, topics, context.version):
         return begun(in_slices(broker, request, context))
@@ -47,7 +49,7 @@ def handle(broker: Broker, request: OffsetCommitRequest, context: Context) -> An
     )
 
 
-def few_that_exist(broker: Broker, topics: list[Any], version: int) -> bool:
+def few_that_exist(broker: Broker, topics: list[TopicRequest], version: int) -> bool:
     """Whether there are few partitions, which all exist. Completes each topic: it then has both its name and its id."""
     image, by_id, left = broker.image, version >= TOPIC_IDS_SINCE, FEW
     for topic in topics:
@@ -64,7 +66,9 @@ def few_that_exist(broker: Broker, topics: list[Any], version: int) -> bool:
     return True
 
 
-def in_slices(broker: Broker, request: OffsetCommitRequest, context: Context) -> Work:
+def in_slices(
+    broker: Broker, request: OffsetCommitRequest, context: Context
+) -> Work[OffsetCommitResponse | Context]:
     """The same for many partitions, or such as do not exist. Everything is prepared in slices and then done in one step,
     since a commit is in the log as a whole or not at all. Partitions that do not exist are refused here; their answers
     come first, as in Kafka."""
@@ -100,7 +104,7 @@ def in_slices(broker: Broker, request: OffsetCommitRequest, context: Context) ->
     if not made.answers:
         return response
 
-    def refuse(error: KafkaError) -> Any:
+    def refuse(error: KafkaError) -> OffsetCommitResponse:
         made.refuse(error.code)
         return response
 
@@ -117,9 +121,9 @@ class Answers:
 
     def __init__(self, by_id: bool) -> None:
         self.by_id = by_id
-        self.topics: dict[Any, Any] = {}
+        self.topics: dict[str | bytes, TopicResponse] = {}
 
-    def add(self, name: str, topic_id: bytes, rows: list[Any]) -> None:
+    def add(self, name: str, topic_id: bytes, rows: list[PartitionResponse]) -> None:
         key = topic_id if self.by_id else name
         known = self.topics.get(key)
         if known is None:
@@ -127,7 +131,7 @@ class Answers:
         known.partitions += rows
 
 
-def refused(topics: list[Any], error: KafkaError) -> list[Any]:
+def refused(topics: list[TopicRequest], error: KafkaError) -> list[TopicResponse]:
     return [
         TopicResponse(
             name=topic.name,
@@ -138,5 +142,5 @@ def refused(topics: list[Any], error: KafkaError) -> list[Any]:
     ]
 
 
-def partition_refused(item: Any, code: int) -> Any:
+def partition_refused(item: OffsetCommitRequest.OffsetCommitRequestPartition, code: int) -> PartitionResponse:
     return PartitionResponse(partition_index=item.partition_index, error_code=code)

@@ -6,7 +6,7 @@ subscribed to are refused by the group (pure/groups).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import INVALID_GROUP_ID, UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from pykafkad.handlers.pieces import pieces
@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
+
+    PartitionRequest = OffsetDeleteRequest.OffsetDeleteRequestPartition
 
 
 AT_ONCE = 1_000  # partitions
@@ -35,18 +37,18 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: OffsetDeleteRequest, context: Context) -> Any:
+def handle(broker: Broker, request: OffsetDeleteRequest, context: Context) -> OrWork[OffsetDeleteResponse]:
     if not request.group_id:
         return refused(KafkaError(INVALID_GROUP_ID))
     return delete(broker, request, context)
 
 
-def delete(broker: Broker, request: OffsetDeleteRequest, context: Context) -> Work:
+def delete(broker: Broker, request: OffsetDeleteRequest, context: Context) -> Work[OffsetDeleteResponse]:
     """Partitions that do not exist are answered first, then one entry for each topic, as in Kafka. If there are very
     many partitions, they are deleted in several steps."""
     asker = broker.group_coordinator.asker_in_slices(context, refused)
-    answers: dict[str, Any] = {}
-    asked: list[tuple[str, Any]] = []
+    answers: dict[str, TopicResponse] = {}
+    asked: list[tuple[str, PartitionRequest]] = []
     for topic in request.topics:
         known = broker.image.topics.get(topic.name)
         count = 0 if known is None else len(known.partitions)
@@ -75,8 +77,8 @@ def delete(broker: Broker, request: OffsetDeleteRequest, context: Context) -> Wo
     return asker.answer(OffsetDeleteResponse(topics=list(answers.values())))
 
 
-def by_topic(asked: Sequence[tuple[str, Any]]) -> list[Any]:
-    topics: dict[str, Any] = {}
+def by_topic(asked: Sequence[tuple[str, PartitionRequest]]) -> list[TopicRequest]:
+    topics: dict[str, TopicRequest] = {}
     for name, item in asked:
         topic = topics.get(name)
         if topic is None:
@@ -85,13 +87,12 @@ def by_topic(asked: Sequence[tuple[str, Any]]) -> list[Any]:
     return list(topics.values())
 
 
-def rows_of(answers: dict[str, Any], name: str) -> list[Any]:
+def rows_of(answers: dict[str, TopicResponse], name: str) -> list[PartitionResponse]:
     topic = answers.get(name)
     if topic is None:
         topic = answers[name] = TopicResponse(name=name, partitions=[])
-    rows: list[Any] = topic.partitions
-    return rows
+    return topic.partitions
 
 
-def refused(error: KafkaError) -> Any:
+def refused(error: KafkaError) -> OffsetDeleteResponse:
     return OffsetDeleteResponse(error_code=error.code)

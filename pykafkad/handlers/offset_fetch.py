@@ -6,7 +6,7 @@ transaction has an offset; member id and epoch (9, KIP-848) are checked; topic i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import UNKNOWN_TOPIC_ID, KafkaError
 from pykafkad.handlers.pieces import are_few, pieces
@@ -17,10 +17,11 @@ from pykafkad.slices import finish
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from pykafkad.cluster.image import Topic
     from pykafkad.context import Context
     from pykafkad.coordinator.runtime.callers import Asker, AskerInSlices
     from pykafkad.handlers.broker import Broker
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
 
 
 ERROR_SINCE = 2
@@ -46,11 +47,11 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: OffsetFetchRequest, context: Context) -> Any:
+def handle(broker: Broker, request: OffsetFetchRequest, context: Context) -> OrWork[OffsetFetchResponse]:
     version = context.version
     groups = request.groups if version >= GROUPS_SINCE else [as_group(request)]
 
-    def refuse(error: KafkaError) -> Any:
+    def refuse(error: KafkaError) -> OffsetFetchResponse:
         return response_of([refused(group, error.code, version) for group in groups], version)
 
     if len(groups) != 1 or groups[0].topics is None or not are_few(groups[0].topics, "partition_indexes"):
@@ -65,7 +66,7 @@ def handle(broker: Broker, request: OffsetFetchRequest, context: Context) -> Any
     return response_of([fetch(broker, groups[0], request.require_stable, version, asker)], version)
 
 
-def as_group(request: OffsetFetchRequest) -> Any:
+def as_group(request: OffsetFetchRequest) -> GroupRequest:
     """The one group of an old request, in the form of the newer versions."""
     topics = None
     if request.topics is not None:
@@ -76,10 +77,12 @@ def as_group(request: OffsetFetchRequest) -> Any:
     return GroupRequest(group_id=request.group_id, topics=topics)
 
 
-def fetch(broker: Broker, group: Any, require_stable: bool, version: int, asker: Asker) -> Any:
-    unknown: list[Any] = []
+def fetch(
+    broker: Broker, group: GroupRequest, require_stable: bool, version: int, asker: Asker
+) -> GroupResponse:
+    unknown: list[TopicRequest] = []
     if version >= TOPIC_IDS_SINCE:
-        group.topics, unknown = named(broker, group.topics)
+        group.topics, unknown = named(broker, group.topics or [])
     try:
         answer = broker.group_coordinator.look(group.group_id, asker).fetch_offsets(group, require_stable)
     except KafkaError as error:
@@ -93,10 +96,12 @@ def fetch(broker: Broker, group: Any, require_stable: bool, version: int, asker:
 
 
 def in_slices(
-    broker: Broker, groups: list[Any], require_stable: bool, version: int, asker: AskerInSlices
-) -> Work:
+    broker: Broker, groups: list[GroupRequest], require_stable: bool, version: int, asker: AskerInSlices
+) -> Work[OffsetFetchResponse]:
     answers = []
-    everything: dict[Any, Any] = {}  # answers for all topics of a group, which may be asked for repeatedly
+    everything: dict[
+        tuple[str, str | None, int], GroupResponse
+    ] = {}  # answers for all topics of a group, which may be asked for repeatedly
     for group in groups:
         who = group.group_id, group.member_id, group.member_epoch
         if group.topics is None and who in everything:
@@ -116,8 +121,8 @@ def in_slices(
 
 
 def fetch_in_slices(
-    broker: Broker, group: Any, require_stable: bool, version: int, asker: AskerInSlices
-) -> Generator[None, None, Any]:
+    broker: Broker, group: GroupRequest, require_stable: bool, version: int, asker: AskerInSlices
+) -> Generator[None, None, GroupResponse]:
     from pykafkad.pure.groups.offset_requests import check_fetch, fetched_topics, rows_of
 
     group_id = group.group_id
@@ -126,14 +131,15 @@ def fetch_in_slices(
     check_fetch(found, group)
     topics, unknown = [], []
     for name, topic_id, indexes in fetched_topics(found, group):
+        shown_id = topic_id
         if by_id:
             known = known_topic(broker, group, name, topic_id)
             if known is None:
                 unknown.append((topic_id, indexes))
                 yield
                 continue
-            name = known.name
-        topic = TopicOfGroup(name=name, topic_id=known.id if by_id else topic_id, partitions=[])
+            name, shown_id = known.name, known.id
+        topic = TopicOfGroup(name=name, topic_id=shown_id, partitions=[])
         for piece in pieces(indexes):
             there = broker.group_coordinator.look(group_id, asker)  # again, since it may be gone by now
             topic.partitions += rows_of(there, group_id, name, topic_id, piece, require_stable)
@@ -144,12 +150,12 @@ def fetch_in_slices(
     return GroupResponse(group_id=group_id, topics=topics)
 
 
-def known_topic(broker: Broker, group: Any, name: str, topic_id: bytes) -> Any:
+def known_topic(broker: Broker, group: GroupRequest, name: str, topic_id: bytes) -> Topic | None:
     """A topic that is named by its id, or, if all topics are asked for, by its name."""
     return broker.image.topics.get(name) if group.topics is None else broker.image.topics_by_id.get(topic_id)
 
 
-def named(broker: Broker, topics: list[Any]) -> tuple[list[Any], list[Any]]:
+def named(broker: Broker, topics: list[TopicRequest]) -> tuple[list[TopicRequest], list[TopicRequest]]:
     """The topics that exist, with their names, and those that do not."""
     known, unknown = [], []
     for topic in topics:
@@ -165,29 +171,29 @@ def named(broker: Broker, topics: list[Any]) -> tuple[list[Any], list[Any]]:
 # -- refusals
 
 
-def refused(group: Any, code: int, version: int) -> Any:
+def refused(group: GroupRequest, code: int, version: int) -> GroupResponse:
     return finish(refused_in_slices(group, code, version))
 
 
-def refused_in_slices(group: Any, code: int, version: int) -> Generator[None, None, Any]:
+def refused_in_slices(group: GroupRequest, code: int, version: int) -> Generator[None, None, GroupResponse]:
     """The error for everything in the request. Before version 2 only partitions have a field for it."""
     answer = GroupResponse(group_id=group.group_id, error_code=code)
     if version < ERROR_SINCE:
         answer.topics = []
-        for topic in group.topics:
+        for topic in group.topics or ():
             work = topic_refused_in_slices(topic.name, topic.topic_id, topic.partition_indexes, code)
             answer.topics.append((yield from work))
     return answer
 
 
-def topic_refused(topic: Any, code: int) -> Any:
+def topic_refused(topic: TopicRequest, code: int) -> TopicOfGroup:
     return finish(topic_refused_in_slices(topic.name, topic.topic_id, topic.partition_indexes, code))
 
 
 def topic_refused_in_slices(
     name: str, topic_id: bytes, indexes: list[int], code: int
-) -> Generator[None, None, Any]:
-    rows: list[Any] = []
+) -> Generator[None, None, TopicOfGroup]:
+    rows: list[PartitionOfGroup] = []
     for piece in pieces(indexes):
         rows += [
             PartitionOfGroup(partition_index=index, committed_offset=NO_OFFSET, metadata="", error_code=code)
@@ -200,16 +206,16 @@ def topic_refused_in_slices(
 # -- the forms of the answer
 
 
-def response_of(groups: list[Any], version: int) -> Any:
+def response_of(groups: list[GroupResponse], version: int) -> OffsetFetchResponse:
     if version >= GROUPS_SINCE:
         return OffsetFetchResponse(groups=groups)
     return finish(old_response_in_slices(groups[0]))
 
 
-def old_response_in_slices(group: Any) -> Generator[None, None, Any]:
+def old_response_in_slices(group: GroupResponse) -> Generator[None, None, OffsetFetchResponse]:
     topics = []
     for topic in group.topics:
-        rows: list[Any] = []
+        rows: list[PartitionResponse] = []
         for piece in pieces(topic.partitions):
             rows += map(in_old_form, piece)
             yield
@@ -217,7 +223,7 @@ def old_response_in_slices(group: Any) -> Generator[None, None, Any]:
     return OffsetFetchResponse(topics=topics, error_code=group.error_code)
 
 
-def in_old_form(row: Any) -> Any:
+def in_old_form(row: PartitionOfGroup) -> PartitionResponse:
     return PartitionResponse(
         partition_index=row.partition_index,
         committed_offset=row.committed_offset,

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import OffsetForLeaderEpochRequest
+    from pykafkad.slices import OrWork
 
 
 TopicResult = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
@@ -25,12 +26,16 @@ EpochEndOffset = OffsetForLeaderEpochResponse.EpochEndOffset
 needs = (Need(DESCRIBE, TOPIC, "topics.topic", or_on_cluster=CLUSTER_ACTION),)
 
 
-def handle(broker: Broker, request: OffsetForLeaderEpochRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: OffsetForLeaderEpochRequest, context: Context
+) -> OrWork[OffsetForLeaderEpochResponse]:
     return begun(answer(broker, request))
 
 
-def answer(broker: Broker, request: OffsetForLeaderEpochRequest) -> Generator[None, None, Any]:
-    topics: list[Any] = []
+def answer(
+    broker: Broker, request: OffsetForLeaderEpochRequest
+) -> Generator[None, None, OffsetForLeaderEpochResponse]:
+    topics: list[TopicResult] = []
     of: Any = None
     for pause, (topic, item) in each(items_of(request.topics)):
         if pause:
@@ -43,7 +48,9 @@ def answer(broker: Broker, request: OffsetForLeaderEpochRequest) -> Generator[No
     return OffsetForLeaderEpochResponse(topics=topics)
 
 
-def end_of_epoch(broker: Broker, topic: str, item: Any) -> Any:
+def end_of_epoch(
+    broker: Broker, topic: str, item: OffsetForLeaderEpochRequest.OffsetForLeaderPartition
+) -> EpochEndOffset:
     answer = EpochEndOffset(partition=item.partition)
     try:
         partition = find(broker, topic, item.partition, item.current_leader_epoch)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from pykafkad.errors import (
     FENCED_LEADER_EPOCH,
@@ -14,10 +14,18 @@ from pykafkad.errors import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.handlers.broker import Broker
+
+    Item = TypeVar("Item", covariant=True)
+
+    class OfPartitions(Protocol[Item]):
+        """A topic of a request."""
+
+        @property
+        def partitions(self) -> Sequence[Item]: ...
 
 
 def find(broker: Broker, topic: str, index: int, current_leader_epoch: int = -1) -> Replica:
@@ -36,7 +44,7 @@ def other_epoch(partition: Replica, epoch: int) -> KafkaError:
     return KafkaError(FENCED_LEADER_EPOCH if epoch < partition.leader_epoch else UNKNOWN_LEADER_EPOCH)
 
 
-def items_of(topics: list[Any]) -> Iterator[tuple[Any, Any]]:
+def items_of(topics: Iterable[OfPartitions[Item]]) -> Iterator[tuple[Any, Item | None]]:
     """Pairs of a topic and the entry of one of its partitions, for work in slices; (topic, None) for a topic without
     any."""
     for topic in topics:

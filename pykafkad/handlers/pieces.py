@@ -8,12 +8,21 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pykafkad.slices import chunks
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
+    from pykafkad.hot.wire import Struct
     from pykafkad.slices import Work
+
+    class Named(Protocol):
+        @property
+        def name(self) -> str: ...
+
+    NamedTopic = TypeVar("NamedTopic", bound=Named)
 
 FEW = 500  # elements
 PIECE = 32
@@ -22,12 +31,12 @@ BUCKETS = 256  # to sort in
 Element = TypeVar("Element")
 
 
-def are_few(topics: Sequence[Any], partitions: str) -> bool:
-    """Whether there are few topics with few partitions; `field` is the name of the field with the partitions."""
+def are_few(topics: Sequence[Struct], partitions: str) -> bool:
+    """Whether there are few topics with few partitions; `partitions` is the name of the field that has them."""
     return len(topics) <= FEW and sum([len(getattr(topic, partitions)) for topic in topics]) <= FEW
 
 
-def named_once(topics: Sequence[Any]) -> Work:
+def named_once(topics: Sequence[NamedTopic]) -> Work[tuple[Sequence[NamedTopic], list[str]]]:
     """The topics whose names occur once, and the names that occur more often, each in the order of the request."""
     if len(topics) == 1:
         return topics, []
@@ -36,14 +45,14 @@ def named_once(topics: Sequence[Any]) -> Work:
         for topic in some:
             times[topic.name] = times.get(topic.name, 0) + 1
         yield
-    once: list[Any] = []
+    once: list[NamedTopic] = []
     for some in chunks(topics):
         once += [topic for topic in some if times[topic.name] == 1]
         yield
     return once, [name for name, count in times.items() if count > 1]
 
 
-def in_order(texts: Sequence[str]) -> Work:
+def in_order(texts: Sequence[str]) -> Work[list[str]]:
     """Each text once, sorted: spread over buckets by some of them, each of which is sorted by itself."""
     distinct: set[str] = set()
     for some in chunks(texts):

@@ -7,7 +7,7 @@ up to the largest size that is allowed, counted, and dropped.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import PushTelemetryRequest
     from pykafkad.pure.telemetry import Evaluated
+    from pykafkad.slices import OrWork
 
 
 log = logger("telemetry")
@@ -27,7 +28,7 @@ log = logger("telemetry")
 needs = ()  # as in Kafka, where metrics are taken from everybody
 
 
-def handle(broker: Broker, request: PushTelemetryRequest, context: Context) -> Any:
+def handle(broker: Broker, request: PushTelemetryRequest, context: Context) -> OrWork[PushTelemetryResponse]:
     from pykafkad.cluster.telemetry import answered
 
     return answered(broker, request.client_instance_id, context, partial(answer, broker, request, context))
@@ -35,7 +36,7 @@ def handle(broker: Broker, request: PushTelemetryRequest, context: Context) -> A
 
 def answer(
     broker: Broker, request: PushTelemetryRequest, context: Context, evaluated: Evaluated | None
-) -> Any:
+) -> PushTelemetryResponse:
     from pykafkad.uuids import to_text
 
     telemetry = broker.telemetry

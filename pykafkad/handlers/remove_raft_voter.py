@@ -5,7 +5,7 @@ It is refused like AddRaftVoter: the quorum is this node alone, and Kafka does n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import (
     INCONSISTENT_CLUSTER_ID,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 needs = (Need(ALTER, CLUSTER),)
 
 
-def handle(broker: Broker, request: RemoveRaftVoterRequest, context: Context) -> Any:
+def handle(broker: Broker, request: RemoveRaftVoterRequest, context: Context) -> RemoveRaftVoterResponse:
     code, text = why_refused(broker, request)
     if not fits(text):
         code, text = UNKNOWN_SERVER_ERROR, MESSAGES[UNKNOWN_SERVER_ERROR]

@@ -6,7 +6,7 @@ Only in a cluster on ZooKeeper; see leader_and_isr.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.messages import StopReplicaResponse
@@ -23,14 +23,14 @@ PartitionError = StopReplicaResponse.StopReplicaPartitionError
 needs = (Need(CLUSTER_ACTION, CLUSTER),)
 
 
-def handle(broker: Broker, request: StopReplicaRequest, context: Context) -> Any:
+def handle(broker: Broker, request: StopReplicaRequest, context: Context) -> Context:
     assert broker.cluster is not None
     context.defer()
     broker.cluster.control.obey(work(broker, request), lambda answer: broker.dispatcher.give(context, answer))
     return context
 
 
-def work(broker: Broker, request: StopReplicaRequest) -> Work:
+def work(broker: Broker, request: StopReplicaRequest) -> Work[StopReplicaResponse]:
     assert broker.cluster is not None
     control = broker.cluster.control
     code = control.admit(request)

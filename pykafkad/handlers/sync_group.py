@@ -5,7 +5,7 @@ The answer to a follower waits for the leader's request. Since version 5 the pro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import SyncGroupRequest
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
 
 
 PROTOCOL_NAMED_SINCE = 5
@@ -26,7 +26,9 @@ PROTOCOL_NAMED_SINCE = 5
 needs = (Need(READ, GROUP, "group_id"),)
 
 
-def handle(broker: Broker, request: SyncGroupRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: SyncGroupRequest, context: Context
+) -> OrWork[SyncGroupResponse | Context]:
     names_protocol = request.protocol_type is not None and request.protocol_name is not None
     if context.version >= PROTOCOL_NAMED_SINCE and not names_protocol:
         return SyncGroupResponse(error_code=errors.INCONSISTENT_GROUP_PROTOCOL)
@@ -37,10 +39,12 @@ def handle(broker: Broker, request: SyncGroupRequest, context: Context) -> Any:
     return sync(broker, request, context)
 
 
-def in_slices(broker: Broker, request: SyncGroupRequest, context: Context) -> Work:
+def in_slices(
+    broker: Broker, request: SyncGroupRequest, context: Context
+) -> Work[SyncGroupResponse | Context]:
     """The same for very many assignments: those for unknown members are dropped first."""
     asker = broker.group_coordinator.asker_in_slices(context, refused)
-    assignments: dict[str, Any] = {}
+    assignments: dict[str, SyncGroupRequest.SyncGroupRequestAssignment] = {}
     for piece in pieces(request.assignments):
         try:
             groups = broker.group_coordinator.look(request.group_id, asker)
@@ -54,7 +58,7 @@ def in_slices(broker: Broker, request: SyncGroupRequest, context: Context) -> Wo
     return sync(broker, request, context)
 
 
-def sync(broker: Broker, request: SyncGroupRequest, context: Context) -> Any:
+def sync(broker: Broker, request: SyncGroupRequest, context: Context) -> SyncGroupResponse | Context:
     return broker.group_coordinator.ask(
         request.group_id,
         context,
@@ -63,5 +67,5 @@ def sync(broker: Broker, request: SyncGroupRequest, context: Context) -> Any:
     )
 
 
-def refused(error: KafkaError) -> Any:
+def refused(error: KafkaError) -> SyncGroupResponse:
     return SyncGroupResponse(error_code=error.code)

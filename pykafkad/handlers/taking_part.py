@@ -11,7 +11,7 @@ transaction begins in a partition of which the coordinator does not know that it
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -19,11 +19,20 @@ from pykafkad.hot.records import RecordsError, check_produce
 from pykafkad.slices import GO_ON, Wait, each
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Iterable
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.handlers.broker import Broker
     from pykafkad.pure.producer_state import Verification
+    from pykafkad.slices import Work
+
+    class Batch(Protocol):
+        """What a Produce request has for one partition."""
+
+        @property
+        def index(self) -> int: ...
+        @property
+        def records(self) -> memoryview | None: ...
 
     Partition = tuple[str, int]  # topic and index
     Codes = dict[Partition, int]
@@ -77,8 +86,8 @@ class Verified:
 
 
 def of_produce(
-    broker: Broker, transactional_id: str, batches: Iterable[tuple[str | None, Any]], version: int
-) -> Generator[Any, None, Verified]:
+    broker: Broker, transactional_id: str, batches: Iterable[tuple[str | None, Batch]], version: int
+) -> Work[Verified]:
     """For a Produce request, given the names of its topics with their partitions. KafkaError refuses it as a whole."""
     client = Client(adds=version >= 12, knows_abortable=version >= 11)
     if not is_asked(broker, client):
@@ -109,7 +118,7 @@ def of_produce(
 
 def of_offsets(
     broker: Broker, transactional_id: str, producer: tuple[int, int], replica: Replica, version: int
-) -> Generator[Any, None, Verified | None]:
+) -> Work[Verified | None]:
     """For a TxnOffsetCommit request of a group whose offsets are in this replica; None: nothing is verified. KafkaError:
     the coordinator refuses it."""
     client = Client(adds=version >= 5, knows_abortable=version >= 4)
@@ -133,14 +142,14 @@ def is_asked(broker: Broker, client: Client) -> bool:
     return client.adds or enabled
 
 
-def transactional(data: Any, version: int) -> tuple[int, int, int] | None:
+def transactional(data: memoryview | None, version: int) -> tuple[int, int, int] | None:
     """Producer id, epoch and first sequence of a batch that is part of a transaction. What is wrong with it otherwise is
     said when it is to be appended."""
     try:
         check_produce(data, version)
     except RecordsError:
         return None
-    if len(data) < HEADER_BYTES or not data[ATTRIBUTES] & TRANSACTIONAL:
+    if data is None or len(data) < HEADER_BYTES or not data[ATTRIBUTES] & TRANSACTIONAL:
         return None
     found: tuple[int, int, int] = PRODUCER.unpack_from(data, PRODUCER_AT)
     return found if found[0] >= 0 else None
@@ -152,7 +161,7 @@ def verified(
     producer: tuple[int, int],
     sequences: dict[Partition, int],
     client: Client,
-) -> Generator[Any, None, Verified]:
+) -> Work[Verified]:
     """Ask the coordinator about the partitions in which the transaction is not under way."""
     known = Verified()
     asked: list[Partition] = []
@@ -183,7 +192,7 @@ def verified(
 
 def told(
     broker: Broker, transactional_id: str, producer: tuple[int, int], asked: list[Partition], client: Client
-) -> Generator[Any, None, Codes]:
+) -> Work[Codes]:
     """What the coordinator says. While it still ends the transaction before, it is asked again where we add: to have the
     batch sent again would take the client longer."""
     if not transactional_id:

@@ -8,7 +8,7 @@ pure/groups/offset_requests.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
 from pykafkad.errors import (
@@ -30,12 +30,13 @@ from pykafkad.uuids import ZERO as NO_TOPIC_ID
 if TYPE_CHECKING:
     from collections.abc import Generator
 
+    from pykafkad.cluster.replica import Replica
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import TxnOffsetCommitRequest
     from pykafkad.pure.effects import Caller, Effects
     from pykafkad.pure.groups.registry import Groups
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
 
 LOADING_SINCE = 2  # older clients do not know that a coordinator loads
 
@@ -49,11 +50,15 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: TxnOffsetCommitRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: TxnOffsetCommitRequest, context: Context
+) -> OrWork[TxnOffsetCommitResponse | Context]:
     return begun(answer(broker, request, context))
 
 
-def answer(broker: Broker, request: TxnOffsetCommitRequest, context: Context) -> Work:
+def answer(
+    broker: Broker, request: TxnOffsetCommitRequest, context: Context
+) -> Work[TxnOffsetCommitResponse | Context]:
     longest = broker.group_coordinator.settings.offset_metadata_max_bytes
     made = Commit(as_commit(request), longest, broker.clock.now_ms())
     topics = yield from prepare(broker, request.topics, made)
@@ -64,7 +69,7 @@ def answer(broker: Broker, request: TxnOffsetCommitRequest, context: Context) ->
     producer = request.producer_id, request.producer_epoch
     version = context.version  # who refuses must not know the context, which knows it
 
-    def refuse(error: KafkaError) -> Any:
+    def refuse(error: KafkaError) -> TxnOffsetCommitResponse:
         code = told(error.code, version)
         for each in rows:
             each.error_code = code
@@ -94,9 +99,11 @@ def as_commit(request: TxnOffsetCommitRequest) -> OffsetCommitRequest:
     )
 
 
-def prepare(broker: Broker, asked: list[Any], made: Commit) -> Generator[bool, None, dict[str, Any]]:
+def prepare(
+    broker: Broker, asked: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic], made: Commit
+) -> Generator[bool, None, dict[str, TopicResponse]]:
     """Prepare what is committed of partitions that exist; returns the topics of those that do not, refused."""
-    refused: dict[str, Any] = {}
+    refused: dict[str, TopicResponse] = {}
     for topic in asked:
         known = broker.image.topics.get(topic.name)
         count = 0 if known is None else len(known.partitions)
@@ -115,9 +122,9 @@ def prepare(broker: Broker, asked: list[Any], made: Commit) -> Generator[bool, N
     return refused
 
 
-def rows_of(made: Commit, topics: dict[str, Any]) -> Generator[bool, None, list[Any]]:
+def rows_of(made: Commit, topics: dict[str, TopicResponse]) -> Generator[bool, None, list[PartitionResponse]]:
     """Add what is committed to the topics of the answer, behind what is refused, as in Kafka; returns what was added."""
-    rows: list[Any] = []
+    rows: list[PartitionResponse] = []
     for topic in made.answers:
         answered = topics.setdefault(topic.name, TopicResponse(name=topic.name)).partitions
         for some in pieces(topic.partitions):
@@ -128,11 +135,11 @@ def rows_of(made: Commit, topics: dict[str, Any]) -> Generator[bool, None, list[
     return rows
 
 
-def row(index: int, code: int) -> Any:
+def row(index: int, code: int) -> PartitionResponse:
     return PartitionResponse(partition_index=index, error_code=code)
 
 
-def offsets_of(broker: Broker, group_id: str) -> Any:
+def offsets_of(broker: Broker, group_id: str) -> Replica:
     """The replica that has the offsets of this group."""
     if not group_id:
         raise KafkaError(INVALID_GROUP_ID)

@@ -6,7 +6,7 @@ unregister itself. Kafka would, and could not be used any more until it is start
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 needs = (Need(ALTER, CLUSTER),)
 
 
-def handle(broker: Broker, request: UnregisterBrokerRequest, context: Context) -> Any:
+def handle(broker: Broker, request: UnregisterBrokerRequest, context: Context) -> Context:
     promise = context.defer()
 
     def done(error: KafkaError | None) -> None:

@@ -6,7 +6,7 @@ The rules are in cluster/feature_changes. The timeout is ignored, as in Kafka.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster import feature_changes
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import UpdateFeaturesRequest
+    from pykafkad.slices import Work
 
 
 Result = UpdateFeaturesResponse.UpdatableFeatureResult
@@ -30,7 +31,7 @@ A_TIME = 64  # features between two looks at the clock
 needs = (Need(ALTER, CLUSTER),)
 
 
-def handle(broker: Broker, request: UpdateFeaturesRequest, context: Context) -> Any:
+def handle(broker: Broker, request: UpdateFeaturesRequest, context: Context) -> Work[Context]:
     updates = []
     for number, item in enumerate(request.feature_updates):
         updates.append(feature_changes.update_of(item, context.version))
@@ -50,7 +51,7 @@ def handle(broker: Broker, request: UpdateFeaturesRequest, context: Context) -> 
     return context
 
 
-def answer(updates: list[Update], error: KafkaError | None, version: int) -> Any:
+def answer(updates: list[Update], error: KafkaError | None, version: int) -> Work[UpdateFeaturesResponse]:
     if error is not None:
         if not errors.fits(error.text):
             error = KafkaError(errors.UNKNOWN_SERVER_ERROR)

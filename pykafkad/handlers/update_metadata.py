@@ -5,7 +5,7 @@ Only in a cluster on ZooKeeper; see leader_and_isr. Answered when all who go by 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.messages import UpdateMetadataResponse
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 needs = (Need(CLUSTER_ACTION, CLUSTER),)
 
 
-def handle(broker: Broker, request: UpdateMetadataRequest, context: Context) -> Any:
+def handle(broker: Broker, request: UpdateMetadataRequest, context: Context) -> Context:
     assert broker.cluster is not None
     context.defer()
     broker.cluster.control.obey(work(broker, request), lambda answer: broker.dispatcher.give(context, answer))
     return context
 
 
-def work(broker: Broker, request: UpdateMetadataRequest) -> Work:
+def work(broker: Broker, request: UpdateMetadataRequest) -> Work[UpdateMetadataResponse]:
     assert broker.cluster is not None
     control = broker.cluster.control
     code = control.admit(request)

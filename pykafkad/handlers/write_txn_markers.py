@@ -6,7 +6,7 @@ Version 2 says the transaction version (KIP-1228): from 2 on a marker's epoch mu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.cluster.markers import Marker
 from pykafkad.messages import WriteTxnMarkersResponse
@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import WriteTxnMarkersRequest
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
 
+    TopicRequest = WriteTxnMarkersRequest.WritableTxnMarkerTopic
     Codes = dict[tuple[str, int], int]
 
 MARKERS_AT_ONCE = 64  # that are on their way together
@@ -33,11 +34,15 @@ TopicResult = WriteTxnMarkersResponse.WritableTxnMarkerTopicResult
 PartitionResult = WriteTxnMarkersResponse.WritableTxnMarkerPartitionResult
 
 
-def handle(broker: Broker, request: WriteTxnMarkersRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: WriteTxnMarkersRequest, context: Context
+) -> OrWork[WriteTxnMarkersResponse]:
     return begun(answer(broker, request.markers))
 
 
-def answer(broker: Broker, asked: list[Any]) -> Work:
+def answer(
+    broker: Broker, asked: list[WriteTxnMarkersRequest.WritableTxnMarker]
+) -> Work[WriteTxnMarkersResponse]:
     """One entry a producer, which may have several markers: of a partition that two of them name, the later one's code
     is told, as in Kafka."""
     codes_of: dict[int, Codes] = {}
@@ -62,7 +67,9 @@ def answer(broker: Broker, asked: list[Any]) -> Work:
     return WriteTxnMarkersResponse(markers=results)
 
 
-def written(broker: Broker, asked: Any) -> Generator[bool, None, Wait | None]:
+def written(
+    broker: Broker, asked: WriteTxnMarkersRequest.WritableTxnMarker
+) -> Generator[bool, None, Wait | None]:
     """Begin to write a marker; None: it names no partition."""
     partitions = []
     for pause, (topic, index) in each(indexes_of(asked.topics), PARTITIONS_AT_ONCE):
@@ -84,7 +91,7 @@ def written(broker: Broker, asked: Any) -> Generator[bool, None, Wait | None]:
     return wait
 
 
-def indexes_of(topics: list[Any]) -> Iterator[tuple[Any, int | None]]:
+def indexes_of(topics: list[TopicRequest]) -> Iterator[tuple[TopicRequest, int | None]]:
     """Pairs of a topic and the index of one of its partitions; (topic, None) for a topic without any."""
     for topic in topics:
         if not topic.partition_indexes:
@@ -93,8 +100,8 @@ def indexes_of(topics: list[Any]) -> Iterator[tuple[Any, int | None]]:
             yield topic, index
 
 
-def by_topic(codes: Codes) -> Generator[bool, None, list[Any]]:
-    topics: dict[str, Any] = {}
+def by_topic(codes: Codes) -> Generator[bool, None, list[TopicResult]]:
+    topics: dict[str, TopicResult] = {}
     for pause, ((name, index), code) in each(codes.items(), PARTITIONS_AT_ONCE):
         if pause:
             yield GO_ON

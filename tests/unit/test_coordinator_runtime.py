@@ -136,7 +136,7 @@ class CounterDesk:
 
     def ask(self, operation: Callable[[Counters, Caller], Effects], key: str = "a") -> Request:
         """A request in a pass that continues."""
-        request = Request()
+        request: Any = Request()
         given = self.runtime.ask(key, request, operation, lambda error: -error.code)
         if given is not request:
             request.response = given
@@ -163,7 +163,7 @@ class CounterDesk:
     @property
     def counts(self) -> dict[str, int]:
         """The counts that a request reads."""
-        asker = self.runtime.asker_in_slices(Request(), lambda error: -error.code)
+        asker = self.runtime.asker_in_slices(Request(), lambda error: -error.code)  # type: ignore[arg-type]
         return {
             key: value
             for machine in self.runtime.look_everywhere(asker)
@@ -338,7 +338,7 @@ def test_what_a_machine_refuses_is_told_in_the_coordinators_words(desk: CounterD
     def refuse(*arguments: Any) -> Effects:
         raise KafkaError(errors.NOT_ENOUGH_REPLICAS, "not told")
 
-    asker = desk.runtime.asker(Request(), lambda error: -error.code)
+    asker = desk.runtime.asker(Request(), lambda error: -error.code)  # type: ignore[arg-type]
     for perform in (desk.runtime.perform, desk.runtime.do):
         with pytest.raises(KafkaError) as refused:
             perform("a", asker, refuse)
@@ -464,7 +464,7 @@ def test_who_loses_the_leadership_refuses_whoever_waits_and_what_it_promised(des
 
 def test_a_request_in_slices_is_refused_where_the_leadership_is_lost_meanwhile(desk: CounterDesk) -> None:
     desk.count()
-    asker = desk.runtime.asker_in_slices(Request(), lambda error: -error.code)
+    asker = desk.runtime.asker_in_slices(Request(), lambda error: -error.code)  # type: ignore[arg-type]
     assert desk.runtime.look("a", asker).counts == {"a": 1}
     desk.runtime.resigned(0, 1)
     assert asker.answer(1) == -errors.NOT_COORDINATOR

@@ -17,6 +17,7 @@ from pykafkad.coordinator.runtime.shard import Shard
 from pykafkad.handlers import find_coordinator, offset_commit
 from pykafkad.handlers.pieces import FEW, PIECE
 from pykafkad.hot import records
+from pykafkad.messages import OffsetCommitResponse
 from pykafkad.pure.effects import Effects
 from pykafkad.pure.groups.classic import ClassicGroup
 from pykafkad.pure.groups.settings import GroupSettings
@@ -323,7 +324,8 @@ def test_a_write_that_fails_in_the_middle_of_slices_is_told(
 
 
 def test_who_sees_in_slices_what_is_not_on_the_disk_waits_for_it(desk: GroupDesk) -> None:
-    asked = desk.group_coordinator.asker_in_slices(FakeContext(), lambda error: ("refused", error.code))
+    context: Any = FakeContext()
+    asked = desk.group_coordinator.asker_in_slices(context, lambda error: ("refused", error.code))
     assert desk.commit("g", (0, 1)) == [0]
     desk.group_coordinator.look("g", asked)
     assert asked.answer("fine") == "fine", "it was written by then"
@@ -333,7 +335,8 @@ def test_who_sees_in_slices_what_is_not_on_the_disk_waits_for_it(desk: GroupDesk
     assert shard.made == []
     assert asked.answer("fine") == "fine" and [promise[-1] for promise in shard.made] == [asked]
     shard.is_active = False
-    assert asked.answer("fine") == ("refused", errors.NOT_COORDINATOR)
+    given: Any = "fine"
+    assert asked.answer(given) == ("refused", errors.NOT_COORDINATOR)
 
 
 class FakeContext:
@@ -585,6 +588,7 @@ def test_a_record_that_cannot_be_written_is_refused_and_nothing_is_changed(desk:
         answer = offset_commit.handle(desk, request, context)  # type: ignore[arg-type]
         desk.end_pass()
         code = errors.NONE if rows[0][2] == "m" else errors.UNKNOWN_SERVER_ERROR
+        assert isinstance(answer, OffsetCommitResponse)
         assert answer.topics[0].partitions[0].error_code == code
     assert len(desk.log()) == 1
 

@@ -73,7 +73,8 @@ def test_every_api_has_a_handler_and_messages() -> None:
 
 
 def test_an_unserved_version_is_refused_in_the_oldest_layout() -> None:
-    frame = bytes(handlers.api_versions_refusal(77))
+    frame = handlers.api_versions_refusal(77)
+    assert isinstance(frame, bytes)
     assert frame[:8].hex() == "00000010" + "0000004d"
     answer = m.ApiVersionsResponse.decode(frame, 0, 8)
     assert answer.error_code == errors.UNSUPPORTED_VERSION
@@ -160,7 +161,9 @@ def test_a_broker_is_named_as_the_listener_reaches_it(tmp_path: Path, monkeypatc
     broker.controller.take_over(endpoints, [b"\x11" * 16], "rack-7")
     for listener, host, port in (("IN", "10.0.0.1", 9092), ("OUT", "example.org", 443)):
         context: Any = FakeContext(9, listener)
-        (found,) = metadata.handle(broker, m.MetadataRequest(topics=[]), context).brokers
+        answer = metadata.handle(broker, m.MetadataRequest(topics=[]), context)
+        assert isinstance(answer, m.MetadataResponse)
+        (found,) = answer.brokers
         assert (found.host, found.port, found.rack) == (host, port, "rack-7")
     assert [point.security_protocol for point in broker.image.brokers[1].endpoints.values()] == [0, 1]
 

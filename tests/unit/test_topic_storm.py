@@ -409,6 +409,7 @@ def test_views_made_while_a_partition_changes_are_not_kept(tmp_path: Path) -> No
     create(broker, creatable("wide", 2_000))
     topic = broker.image.topics["wide"]
     work = metadata.handle(broker, messages.MetadataRequest(topics=None), cast(Any, FakeContext(12)))
+    assert is_work(work)
     while "metadata, being made" not in topic.cache:
         next(work)
     change = messages.PartitionChangeRecord(partition_id=0, topic_id=topic.id, leader=-1, isr=[])

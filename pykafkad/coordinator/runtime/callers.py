@@ -6,7 +6,7 @@ answer depends on was written, and lets the answer wait for what is not committe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.coordinator.runtime.shard import Shard
 
+    Response = TypeVar("Response")
     Refuse = Callable[[KafkaError], Any]
 
 ACKS = -1  # what is told is below the high watermark
@@ -28,7 +29,7 @@ class Asker(Caller):
 
     __slots__ = ("refuse",)
 
-    def __init__(self, context: Any, refuse: Refuse) -> None:
+    def __init__(self, context: Context, refuse: Refuse) -> None:
         self.context = context
         self.refuse = context.refuse = refuse
 
@@ -58,18 +59,19 @@ class AskerInSlices(Asker):
 
     __slots__ = ("_shards",)
 
-    def __init__(self, context: Any, refuse: Refuse) -> None:
+    def __init__(self, context: Context, refuse: Refuse) -> None:
         super().__init__(context, refuse)
         self._shards: dict[Shard, None] = {}
 
     def rests_on(self, shard: Shard) -> None:
         self._shards[shard] = None
 
-    def answer(self, response: Any) -> Any:
+    def answer(self, response: Response) -> Response:
         """The answer to give: the response, or a refusal if something that it depends on was not written."""
         for shard in self._shards:
             if not shard.is_active:
-                return self.refuse(KafkaError(errors.NOT_COORDINATOR))
+                refusal: Response = self.refuse(KafkaError(errors.NOT_COORDINATOR))
+                return refusal
             if shard.is_uncommitted:
                 super().rests_on(shard)
         return response

@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.replicas import Replicas
-    from pykafkad.coordinator.runtime.callers import Asker, AskerInSlices, Refuse
+    from pykafkad.context import Context
+    from pykafkad.coordinator.runtime.callers import Asker, AskerInSlices, Refuse, Response
     from pykafkad.coordinator.runtime.kind import MachineKind
     from pykafkad.coordinator.runtime.loading import Load
     from pykafkad.coordinator.runtime.long_work import LongWork
@@ -79,12 +80,19 @@ class CoordinatorRuntime(Generic[M]):
 
     # -- requests
 
-    def ask(self, key: str, context: Any, operation: Callable[[M, Asker], Effects], refuse: Refuse) -> Any:
+    def ask(
+        self,
+        key: str,
+        context: Context,
+        operation: Callable[[M, Asker], Effects],
+        refuse: Callable[[KafkaError], Response],
+    ) -> Response | Context:
         """Perform an operation. Returns the response, or the deferred context."""
         try:
             shard = self._shard_of.get(key) or self.shard_of(key)
             asker = _asker_class(context, refuse)
-            return shard.perform(operation(shard.machine, asker), asker)
+            answer: Response | Context = shard.perform(operation(shard.machine, asker), asker)
+            return answer
         except KafkaError as error:
             return refuse(translated(error))
 
@@ -98,10 +106,10 @@ class CoordinatorRuntime(Generic[M]):
                 raise  # unchanged: an error that is its own cause, or is kept in a frame of its traceback, is never freed
             raise translated(error) from None
 
-    def asker(self, context: Any, refuse: Refuse) -> Asker:
+    def asker(self, context: Context, refuse: Refuse) -> Asker:
         return _asker_class(context, refuse)
 
-    def asker_in_slices(self, context: Any, refuse: Refuse) -> AskerInSlices:
+    def asker_in_slices(self, context: Context, refuse: Refuse) -> AskerInSlices:
         from pykafkad.coordinator.runtime.callers import AskerInSlices
 
         return AskerInSlices(context, refuse)
@@ -396,7 +404,7 @@ class CoordinatorRuntime(Generic[M]):
                 self._unload(index)
 
 
-def _make_asker(context: Any, refuse: Refuse) -> Asker:
+def _make_asker(context: Context, refuse: Refuse) -> Asker:
     """The class is imported with the first request: a broker whose clients use no groups does not need it."""
     global _asker_class
     from pykafkad.coordinator.runtime.callers import Asker
@@ -405,7 +413,7 @@ def _make_asker(context: Any, refuse: Refuse) -> Asker:
     return Asker(context, refuse)
 
 
-_asker_class: Callable[[Any, Refuse], Asker] = _make_asker
+_asker_class: Callable[[Context, Refuse], Asker] = _make_asker
 
 
 def is_empty(partition: Replica) -> bool:

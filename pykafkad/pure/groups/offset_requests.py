@@ -7,7 +7,7 @@ epochs), KIP-1094's topic ids: an offset that was committed for another topic of
 from __future__ import annotations
 
 from itertools import starmap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import NONE, OFFSET_METADATA_TOO_LARGE, KafkaError
@@ -27,10 +27,20 @@ from pykafkad.uuids import ZERO as NO_TOPIC_ID
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from pykafkad.messages import OffsetCommitRequest, OffsetDeleteRequest, OffsetFetchRequest
+    from pykafkad.messages import (
+        OffsetCommitRequest,
+        OffsetDeleteRequest,
+        OffsetFetchRequest,
+        TxnOffsetCommitRequest,
+        TxnOffsetCommitResponse,
+    )
     from pykafkad.pure.groups.offsets import Offsets, Table
     from pykafkad.pure.groups.table import CheckPartition, Group, GroupTable
 
+    AskedPartition = (
+        OffsetCommitRequest.OffsetCommitRequestPartition
+        | TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition
+    )
     AskedGroup = OffsetFetchRequest.OffsetFetchRequestGroup
 
 CommittedTopic = OffsetCommitResponse.OffsetCommitResponseTopic
@@ -53,7 +63,7 @@ TOMBSTONES_AT_ONCE = 1_000  # of a topic that was deleted
 def commit_offsets(groups: GroupTable, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Effects:
     """A commit of few partitions."""
     longest = groups.settings.offset_metadata_max_bytes
-    topics: list[Any] = []
+    topics: list[CommittedTopic] = []
     records: list[Record] = []
     for topic in request.topics:
         name, topic_id = topic.name, topic.topic_id
@@ -71,14 +81,14 @@ class Commit:
         self.request = request
         self.longest = longest  # metadata, in characters
         self.now_ms = now_ms
-        self.answers: list[Any] = []  # one for each topic of the request
+        self.answers: list[CommittedTopic] = []  # one for each topic of the request
         self.records: list[Record] = []
         self.encoded: list[tuple[bytes, bytes | None]] | None = []
 
     def begin_topic(self, name: str, topic_id: bytes) -> None:
         self.answers.append(CommittedTopic(name=name, topic_id=topic_id, partitions=[]))
 
-    def add(self, items: Iterable[Any]) -> None:
+    def add(self, items: Iterable[AskedPartition]) -> None:
         """Add partitions of the topic that was begun last."""
         topic = self.answers[-1]
         records: list[Record] = []
@@ -98,7 +108,9 @@ class Commit:
             for row in topic.partitions:
                 row.error_code = code
 
-    def take_effect(self, groups: GroupTable, caller: Caller, response: Any) -> Effects:
+    def take_effect(
+        self, groups: GroupTable, caller: Caller, response: OffsetCommitResponse | TxnOffsetCommitResponse
+    ) -> Effects:
         effects = commit(groups, self.request, caller, self.now_ms, self.records, response)
         effects.encoded = self.encoded
         return effects
@@ -108,15 +120,15 @@ def committed(
     request: OffsetCommitRequest,
     name: str,
     topic_id: bytes,
-    items: Iterable[Any],
+    items: Iterable[AskedPartition],
     longest: int,
     now_ms: int,
     records: list[Record],
-) -> list[Any]:
+) -> list[CommittedPartition]:
     """The answers for partitions of a topic, whose records are added to `records`."""
     group_id, retention_ms = request.group_id, request.retention_time_ms
     expire_ms = -1 if retention_ms == DEFAULT_RETENTION else as_int64(now_ms + retention_ms)
-    answers: list[Any] = []
+    answers: list[CommittedPartition] = []
     for item in items:
         index = item.partition_index
         metadata = item.committed_metadata or ""
@@ -142,7 +154,7 @@ def commit(
     caller: Caller,
     now_ms: int,
     records: list[Record],
-    response: Any,
+    response: OffsetCommitResponse | TxnOffsetCommitResponse,
 ) -> Effects:
     group_id = request.group_id
     is_new = group_id not in groups.by_id
@@ -159,7 +171,11 @@ def commit(
 
 
 def commit_in_transaction(
-    groups: GroupTable, made: Commit, caller: Caller, producer: tuple[int, int], response: Any
+    groups: GroupTable,
+    made: Commit,
+    caller: Caller,
+    producer: tuple[int, int],
+    response: OffsetCommitResponse | TxnOffsetCommitResponse,
 ) -> Effects:
     """Offsets that count when the producer's transaction is committed. Only a member of the present generation or epoch
     may commit them (KIP-447)."""
@@ -228,7 +244,7 @@ def is_longer(text: str, characters: int) -> bool:
 # -- fetch
 
 
-def fetch(groups: GroupTable, request: AskedGroup, require_stable: bool) -> Any:
+def fetch(groups: GroupTable, request: AskedGroup, require_stable: bool) -> FetchedGroup:
     check_fetch(groups, request)
     group_id = request.group_id
     topics = [
@@ -264,7 +280,7 @@ def rows_of(
     topic_id: bytes,
     indexes: Iterable[int],
     require_stable: bool,
-) -> list[Any]:
+) -> list[FetchedPartition]:
     """The committed offsets of a group for partitions of a topic."""
     offsets = groups.offsets
     committed = offsets.by_group.get(group_id, {}).get(name, {})
@@ -276,7 +292,7 @@ def rows_of(
     ]
 
 
-def fetched(index: int, offset: Offset | None, topic_id: bytes) -> Any:
+def fetched(index: int, offset: Offset | None, topic_id: bytes) -> FetchedPartition:
     if offset is None or (offset.topic_id != topic_id and NO_TOPIC_ID not in (offset.topic_id, topic_id)):
         return FetchedPartition(partition_index=index, committed_offset=NO_OFFSET, metadata="")
     return FetchedPartition(
@@ -287,7 +303,7 @@ def fetched(index: int, offset: Offset | None, topic_id: bytes) -> Any:
     )
 
 
-def unstable(index: int) -> Any:
+def unstable(index: int) -> FetchedPartition:
     return FetchedPartition(
         partition_index=index,
         committed_offset=NO_OFFSET,

@@ -99,8 +99,10 @@ class Groups(GroupTable):
     def commit_offsets(self, request: OffsetCommitRequest, caller: Caller, now_ms: int) -> Effects:
         return offset_requests.commit_offsets(self, request, caller, now_ms)
 
-    def fetch_offsets(self, request: OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool) -> Any:
-        """The answer for one group: from a request's OffsetFetchRequestGroup to an OffsetFetchResponseGroup."""
+    def fetch_offsets(
+        self, request: OffsetFetchRequest.OffsetFetchRequestGroup, require_stable: bool
+    ) -> offset_requests.FetchedGroup:
+        """The answer for one group."""
         return offset_requests.fetch(self, request, require_stable)
 
     def delete_offsets(self, request: OffsetDeleteRequest, caller: Caller) -> Effects:
