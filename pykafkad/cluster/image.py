@@ -10,12 +10,17 @@ topics. What cannot be is a MetadataError: stricter than Kafka's replay, since n
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import features, topic_names
 from pykafkad.cluster.delta import Delta
 from pykafkad.cluster.metadata_records import MetadataError
 from pykafkad.uuids import ZERO, to_text
+
+if TYPE_CHECKING:
+    from pykafkad import messages
+
+    Endpoint = messages.RegisterBrokerRecord.BrokerEndpoint
 
 NO_LEADER = -1
 UNCHANGED_LEADER = -2
@@ -44,7 +49,7 @@ class BrokerInfo:
         "rack",
     )
 
-    def __init__(self, record: Any) -> None:
+    def __init__(self, record: messages.RegisterBrokerRecord) -> None:
         self.id: int = record.broker_id
         self.epoch: int = record.broker_epoch
         self.incarnation_id: bytes = record.incarnation_id
@@ -53,8 +58,10 @@ class BrokerInfo:
         self.in_controlled_shutdown: bool = record.in_controlled_shutdown
         self.directories: list[bytes] = list(record.log_dirs)
         self.cordoned_directories: list[bytes] | None = record.cordoned_log_dirs
-        self.features: list[Any] = record.features
-        self.endpoints: dict[str, Any] = {point.name: point for point in record.end_points}  # by listener
+        self.features: list[messages.RegisterBrokerRecord.BrokerFeature] = record.features
+        self.endpoints: dict[str, Endpoint] = {
+            point.name: point for point in record.end_points
+        }  # by listener
 
 
 class PartitionInfo:
@@ -72,7 +79,7 @@ class PartitionInfo:
         "replicas",
     )
 
-    def __init__(self, record: Any) -> None:
+    def __init__(self, record: messages.PartitionRecord | PartitionInfo) -> None:
         self.replicas: list[int] = record.replicas
         self.isr: list[int] = record.isr
         self.removing_replicas: list[int] = record.removing_replicas
@@ -85,7 +92,7 @@ class PartitionInfo:
         self.eligible_leader_replicas: list[int] = record.eligible_leader_replicas or []
         self.last_known_elr: list[int] = record.last_known_elr or []
 
-    def change(self, record: Any) -> None:
+    def change(self, record: messages.PartitionChangeRecord) -> None:
         """An absent field stays as it is; naming a leader, even the same one, begins a new leader epoch."""
         for field in CHANGEABLE:
             value = getattr(record, field)
@@ -135,14 +142,14 @@ class Image:
         self.topics_by_id: dict[bytes, Topic] = {}
         self.topic_changes = 0  # goes up with every change to topics and their partitions
         self.brokers: dict[int, BrokerInfo] = {}
-        self.controllers: dict[int, Any] = {}
+        self.controllers: dict[int, messages.RegisterControllerRecord] = {}
         self.configs: dict[tuple[int, str], dict[str, str]] = {}  # (resource type, name) -> key -> value
         self.features: dict[str, int] = {}
         self.next_producer_id = 0
-        self.acls: dict[bytes, Any] = {}
-        self.scram_users: dict[tuple[str, int], Any] = {}
+        self.acls: dict[bytes, messages.AccessControlEntryRecord] = {}
+        self.scram_users: dict[tuple[str, int], messages.UserScramCredentialRecord] = {}
         self.client_quotas: dict[tuple[tuple[str, str | None], ...], dict[str, float]] = {}
-        self.delegation_tokens: dict[str, Any] = {}
+        self.delegation_tokens: dict[str, messages.DelegationTokenRecord] = {}
         self.kraft_version = 0  # 1: the log says who the voters are (KIP-853)
         # While a snapshot is made: topic id -> the partitions that it had, where they have changed since.
         self.before: dict[bytes, list[PartitionInfo]] | None = None
@@ -232,22 +239,22 @@ class Image:
 
     # -- brokers
 
-    def _register_broker(self, record: Any) -> None:
+    def _register_broker(self, record: messages.RegisterBrokerRecord) -> None:
         self.brokers[record.broker_id] = BrokerInfo(record)
         self._delta.brokers.add(record.broker_id)
         self._replicas_changed()
 
-    def _unregister_broker(self, record: Any) -> None:
+    def _unregister_broker(self, record: messages.UnregisterBrokerRecord) -> None:
         self._broker(record.broker_id, record.broker_epoch)
         del self.brokers[record.broker_id]
 
-    def _fence(self, record: Any) -> None:
+    def _fence(self, record: messages.FenceBrokerRecord) -> None:
         self._broker(record.id, record.epoch).fenced = True
 
-    def _unfence(self, record: Any) -> None:
+    def _unfence(self, record: messages.UnfenceBrokerRecord) -> None:
         self._broker(record.id, record.epoch).fenced = False
 
-    def _broker_change(self, record: Any) -> None:
+    def _broker_change(self, record: messages.BrokerRegistrationChangeRecord) -> None:
         broker = self._broker(record.broker_id, record.broker_epoch)
         if record.fenced:
             broker.fenced = record.fenced > 0
@@ -274,12 +281,12 @@ class Image:
         self._delta.brokers.add(broker_id)
         return broker
 
-    def _register_controller(self, record: Any) -> None:
+    def _register_controller(self, record: messages.RegisterControllerRecord) -> None:
         self.controllers[record.controller_id] = record
 
     # -- topics
 
-    def _topic(self, record: Any) -> None:
+    def _topic(self, record: messages.TopicRecord) -> None:
         name = record.name
         if name in self.topics or record.topic_id in self.topics_by_id:
             raise MetadataError(f"topic {name} exists already")
@@ -288,7 +295,7 @@ class Image:
         self.topic_changes += 1
         self._delta.topic_created(topic)
 
-    def _remove_topic(self, record: Any) -> None:
+    def _remove_topic(self, record: messages.RemoveTopicRecord) -> None:
         topic = self._topic_of(record.topic_id)
         del self.topics_by_id[topic.id], self.topics[topic.name]
         self.topic_changes += 1
@@ -297,7 +304,7 @@ class Image:
         self._delta.configs.pop(resource, None)
         self._delta.topic_deleted(topic)
 
-    def _partition(self, record: Any) -> None:
+    def _partition(self, record: messages.PartitionRecord) -> None:
         topic = self._topic_of(record.topic_id)
         if record.partition_id != len(topic.partitions):
             raise MetadataError(
@@ -310,7 +317,7 @@ class Image:
         self._delta.partition_added(topic, record.partition_id)
         self.topic_changes += 1
 
-    def _partition_change(self, record: Any) -> None:
+    def _partition_change(self, record: messages.PartitionChangeRecord) -> None:
         topic = self._topic_of(record.topic_id)
         if not 0 <= record.partition_id < len(topic.partitions):
             raise MetadataError(f"topic {topic.name} has no partition {record.partition_id}")
@@ -322,7 +329,7 @@ class Image:
         if record.leader != UNCHANGED_LEADER:
             self._delta.leader_elected(topic, record.partition_id)
 
-    def _clear_elr(self, record: Any) -> None:
+    def _clear_elr(self, record: messages.ClearElrRecord) -> None:
         """min.insync.replicas changed: who is eligible is found out anew (empty name: in all topics)."""
         topics = self.topics.values() if not record.topic_name else [self._topic_named(record.topic_name)]
         for topic in topics:
@@ -349,7 +356,7 @@ class Image:
 
     # -- configs, features, ids
 
-    def _config(self, record: Any) -> None:
+    def _config(self, record: messages.ConfigRecord) -> None:
         resource = (record.resource_type, record.resource_name)
         if self.before is not None and resource in self.configs:
             self._replace_configs(resource)
@@ -372,7 +379,7 @@ class Image:
         if resource[0] == TOPIC_RESOURCE and resource[1] in self.topics:
             self.topics[resource[1]].configs = configs
 
-    def _feature_level(self, record: Any) -> None:
+    def _feature_level(self, record: messages.FeatureLevelRecord) -> None:
         supported = features.SUPPORTED.get(record.name)
         if supported is None:
             raise MetadataError(f"unknown feature {record.name}")
@@ -388,7 +395,7 @@ class Image:
         else:
             self.features[record.name] = record.feature_level
 
-    def _producer_ids(self, record: Any) -> None:
+    def _producer_ids(self, record: messages.ProducerIdsRecord) -> None:
         if record.next_producer_id < self.next_producer_id:
             raise MetadataError(
                 f"producer ids go back from {self.next_producer_id} to {record.next_producer_id}"
@@ -397,25 +404,25 @@ class Image:
 
     # -- security and quotas
 
-    def _acl(self, record: Any) -> None:
+    def _acl(self, record: messages.AccessControlEntryRecord) -> None:
         self.acls[record.id] = record
         self._delta.acls.add(record.id)
 
-    def _remove_acl(self, record: Any) -> None:
+    def _remove_acl(self, record: messages.RemoveAccessControlEntryRecord) -> None:
         if self.acls.pop(record.id, None) is None:
             raise MetadataError(f"there is no ACL with id {to_text(record.id)}")
         self._delta.acls.add(record.id)
 
-    def _scram(self, record: Any) -> None:
+    def _scram(self, record: messages.UserScramCredentialRecord) -> None:
         self.scram_users[record.name, record.mechanism] = record
         self._delta.scram_users.add((record.name, record.mechanism))
 
-    def _remove_scram(self, record: Any) -> None:
+    def _remove_scram(self, record: messages.RemoveUserScramCredentialRecord) -> None:
         if self.scram_users.pop((record.name, record.mechanism), None) is None:
             raise MetadataError(f"user {record.name} has no credential of mechanism {record.mechanism}")
         self._delta.scram_users.add((record.name, record.mechanism))
 
-    def _client_quota(self, record: Any) -> None:
+    def _client_quota(self, record: messages.ClientQuotaRecord) -> None:
         entity = tuple(sorted(((part.entity_type, part.entity_name) for part in record.entity), key=str))
         self._delta.client_quotas.add(entity)
         if not record.remove:
@@ -426,11 +433,11 @@ class Image:
         if not values:
             self.client_quotas.pop(entity, None)
 
-    def _delegation_token(self, record: Any) -> None:
+    def _delegation_token(self, record: messages.DelegationTokenRecord) -> None:
         self.delegation_tokens[record.token_id] = record
         self._delta.delegation_tokens.add(record.token_id)
 
-    def _remove_delegation_token(self, record: Any) -> None:
+    def _remove_delegation_token(self, record: messages.RemoveDelegationTokenRecord) -> None:
         self.delegation_tokens.pop(record.token_id, None)
         self._delta.delegation_tokens.add(record.token_id)
 

@@ -28,6 +28,7 @@ from pykafkad.messages import FetchResponse
 from pykafkad.pure.replica_selection import Candidate, by_rack
 
 if TYPE_CHECKING:
+    from pykafkad.cluster.image import Endpoint
     from pykafkad.cluster.replica import Replica
     from pykafkad.handlers.fetching import Answer
     from pykafkad.messages import FetchRequest
@@ -92,7 +93,7 @@ class ClusterFetch(Fetch):
         super().begin_reading()
         self.leaders: set[int] = set()
 
-    def read_partition(self, partition: Replica, followed: Followed, left: int) -> tuple[Any, int]:
+    def read_partition(self, partition: Replica, followed: Followed, left: int) -> tuple[PartitionData, int]:
         preferred = self.preferred(partition, followed.fetch_offset)
         if preferred is None:
             return super().read_partition(partition, followed, left)
@@ -101,7 +102,7 @@ class ClusterFetch(Fetch):
         answer.preferred_read_replica = preferred
         return answer, 0
 
-    def seen(self, partition: Replica, followed: Followed) -> Any:
+    def seen(self, partition: Replica, followed: Followed) -> PartitionData:
         """What is known of the partition, without records."""
         committed_only = self.request.isolation_level == READ_COMMITTED
         return PartitionData(
@@ -137,7 +138,7 @@ class ClusterFetch(Fetch):
 
     # -- who leads instead
 
-    def failure(self, followed: Followed, code: int) -> Any:
+    def failure(self, followed: Followed, code: int) -> PartitionData:
         answer = failure(followed.index, code)
         if code not in ABSENT:
             answer.aborted_transactions = None
@@ -159,7 +160,7 @@ class ClusterFetch(Fetch):
         told = known.partitions[followed.index]
         return told.leader, told.leader_epoch
 
-    def begin_response(self) -> tuple[Any, Session | None]:
+    def begin_response(self) -> tuple[FetchResponse, Session | None]:
         response, session = super().begin_response()
         response.node_endpoints = [
             NodeEndpoint(node_id=node_id, host=point.host, port=point.port, rack=self.rack_of(node_id))
@@ -168,7 +169,7 @@ class ClusterFetch(Fetch):
         ]
         return response, session
 
-    def endpoint_of(self, node_id: int) -> Any:
+    def endpoint_of(self, node_id: int) -> Endpoint | None:
         """On the listener that the request came in by."""
         broker = self.broker.image.brokers.get(node_id)
         return broker.endpoints.get(self.context.listener_name) if broker is not None else None
@@ -200,7 +201,7 @@ class ReplicaFetch(ClusterFetch):
         self.is_noted = True
         self.partitions: list[Any] = [tail_of(partition) for partition in self.partitions]
 
-    def read_partition(self, partition: Replica, followed: Followed, left: int) -> tuple[Any, int]:
+    def read_partition(self, partition: Replica, followed: Followed, left: int) -> tuple[PartitionData, int]:
         answer = self.seen(partition, followed)
         offset = followed.fetch_offset
         if followed.last_fetched_epoch >= 0:
@@ -238,7 +239,7 @@ class ReplicaFetch(ClusterFetch):
 
     # -- waiting
 
-    def has_moved(self, partition: Any, followed: Followed, answer: Any) -> bool:
+    def has_moved(self, partition: Replica | Tail, followed: Followed, answer: PartitionData) -> bool:
         try:
             found = self.find(followed)
         except KafkaError:
@@ -260,7 +261,7 @@ class ReplicaFetch(ClusterFetch):
             self.size += size
             self.answers[place] = followed, answer, size
 
-    def tell(self, response: Any, session: Session | None, answers: list[Answer]) -> None:
+    def tell(self, response: FetchResponse, session: Session | None, answers: list[Answer]) -> None:
         cluster = self.broker.cluster
         assert cluster is not None
         quota = cluster.replication.leader_quota

@@ -6,7 +6,7 @@ Without an authorizer every operation is allowed, and the bit fields show that: 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 from pykafkad import errors
 from pykafkad.cluster import topic_names
@@ -26,10 +26,14 @@ from pykafkad.pure.authorization import (
 from pykafkad.slices import chunks
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.image import BrokerInfo, Image, Topic
+    from collections.abc import Callable
+
+    from pykafkad.cluster.image import BrokerInfo, Endpoint, Image, Topic
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.slices import Work
+
+    View = TypeVar("View")
 
 VIEWS_AT_ONCE = 32
 
@@ -47,7 +51,7 @@ NOT_ASKED = -(1 << 31)
 
 def reachable_brokers(
     broker: Broker, context: Context, *, fenced: bool = False
-) -> list[tuple[BrokerInfo, Any]]:
+) -> list[tuple[BrokerInfo, Endpoint]]:
     """Brokers with their endpoint on the listener that this request came through."""
     name = context.listener_name
     return [
@@ -57,14 +61,16 @@ def reachable_brokers(
     ]
 
 
-def partition_views(image: Image, topic: Topic, kind: str, make: Any, leaderless: int, *more: str) -> Work:
+def partition_views(
+    image: Image, topic: Topic, kind: str, make: Callable[..., View], leaderless: int, *more: str
+) -> Work[list[View]]:
     """One `make(...)` for each partition, with the fields that Metadata and DescribeTopicPartitions have in common and
     `more`.
 
     The two differ in the error code of a partition without a leader (`leaderless`). The result is cached in the topic
     under `kind` until one of its partitions changes.
     """
-    views: list[Any] | None = topic.cache.get(kind)
+    views: list[View] | None = topic.cache.get(kind)
     if views is not None:
         return views
     mark = f"{kind}, being made"

@@ -34,8 +34,10 @@ if TYPE_CHECKING:
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import FetchRequest
     from pykafkad.pure.fetch_session import Decision, Key, Session
+    from pykafkad.slices import OrWork
 
-    Reading = Generator[None, None, Any]
+    Answer = FetchResponse | Context
+    Reading = Generator[None, None, Answer]
 
 ERROR_SINCE = 7
 REPLICA_STATE_SINCE = 15
@@ -62,7 +64,7 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: FetchRequest, context: Context) -> Any:
+def handle(broker: Broker, request: FetchRequest, context: Context) -> OrWork[Answer]:
     if broker.cluster is not None:
         return in_cluster(broker, request, context)
     if is_large(request):
@@ -70,7 +72,9 @@ def handle(broker: Broker, request: FetchRequest, context: Context) -> Any:
     return small(broker, request, context)
 
 
-def small(broker: Broker, request: FetchRequest, context: Context, kind: type[Fetch] | None = None) -> Any:
+def small(
+    broker: Broker, request: FetchRequest, context: Context, kind: type[Fetch] | None = None
+) -> OrWork[Answer]:
     uses_topic_ids = context.version >= TOPIC_IDS_SINCE
     if makes_no_sense(request, request.topics, uses_topic_ids):
         return finish(failed_as_a_whole(request, context.version))
@@ -97,13 +101,14 @@ def is_large(request: FetchRequest) -> bool:
     return any(len(topic.partitions) > FEW for topic in forgotten) if forgotten else False
 
 
-def in_cluster(broker: Broker, request: FetchRequest, context: Context) -> Any:
+def in_cluster(broker: Broker, request: FetchRequest, context: Context) -> OrWork[Answer]:
     """Sessions of followers are long, and what they ask is short: some steps are taken at once."""
     from pykafkad.handlers.cluster_fetching import kind_of
 
     way = in_slices if is_large(request) else small
-    result = way(broker, request, context, kind_of(request))
-    return begun(result) if type(result) is GeneratorType else result
+    result: Any = way(broker, request, context, kind_of(request))
+    answer: OrWork[Answer] = begun(result) if type(result) is GeneratorType else result
+    return answer
 
 
 def in_slices(
@@ -129,8 +134,9 @@ def in_slices(
     decision = sessions.decide(request.session_id, request.session_epoch, uses_topic_ids=uses_topic_ids)
     if decision.session is not None:
         yield from update(decision.session, request, asked, uses_topic_ids)
-    result = decided(broker, request, context, asked, decision, kind)
-    return (yield from result) if type(result) is GeneratorType else result
+    result: Any = decided(broker, request, context, asked, decision, kind)
+    answer: Answer = (yield from result) if type(result) is GeneratorType else result
+    return answer
 
 
 def decided(
@@ -140,7 +146,7 @@ def decided(
     asked: dict[Key, Followed],
     decision: Decision,
     kind: type[Fetch] | None = None,
-) -> Any:
+) -> OrWork[Answer]:
     """The answer, or the context if it will be answered later, or a generator that returns one of these."""
     if decision.kind in SESSION_ERRORS:
         return FetchResponse(error_code=SESSION_ERRORS[decision.kind])
@@ -152,13 +158,15 @@ def decided(
     return fetch.at_once() if len(followed) <= FEW else fetch.in_slices()
 
 
-def makes_no_sense(request: FetchRequest, topics: list[Any], uses_topic_ids: bool) -> bool:
+def makes_no_sense(
+    request: FetchRequest, topics: list[FetchRequest.FetchTopic], uses_topic_ids: bool
+) -> bool:
     return request.isolation_level not in ISOLATION_LEVELS or (
         uses_topic_ids and any(topic.topic_id == NO_TOPIC_ID for topic in topics)
     )
 
 
-def note(asked: dict[Key, Followed], name: object, items: list[Any]) -> None:
+def note(asked: dict[Key, Followed], name: object, items: list[FetchRequest.FetchPartition]) -> None:
     """Note the partitions that are asked for. If one is named twice, its last entry counts."""
     for item in items:
         asked[name, item.partition] = Followed(
@@ -171,7 +179,7 @@ def note(asked: dict[Key, Followed], name: object, items: list[Any]) -> None:
         )
 
 
-def note_starts(asked: dict[Key, Followed], name: object, items: list[Any]) -> None:
+def note_starts(asked: dict[Key, Followed], name: object, items: list[FetchRequest.FetchPartition]) -> None:
     """Followers say where their logs start."""
     for item in items:
         asked[name, item.partition].start_offset = item.log_start_offset
@@ -194,7 +202,7 @@ def update(
         yield
 
 
-def failed_as_a_whole(request: FetchRequest, version: int) -> Generator[None, None, Any]:
+def failed_as_a_whole(request: FetchRequest, version: int) -> Generator[None, None, FetchResponse]:
     """What Kafka answers to a request that it cannot make sense of."""
     code = errors.UNKNOWN_SERVER_ERROR
     if version >= TOPIC_IDS_SINCE:

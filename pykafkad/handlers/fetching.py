@@ -5,7 +5,7 @@ Invariant: while the request waits, `answers` are in the order of `partitions`; 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -20,10 +20,11 @@ if TYPE_CHECKING:
     from pykafkad.cluster.replica import Replica
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
+    from pykafkad.messages import FetchRequest
     from pykafkad.waiting import Moved
 
-    Answer = tuple[Followed, Any, int]
-    Reading = Generator[None, None, Any]
+    Answer = tuple[Followed, FetchResponse.PartitionData, int]
+    Reading = Generator[None, None, FetchResponse | Context]
 
 
 FEW = 64  # partitions that are read, or elements that are looked at, without a pause
@@ -72,7 +73,7 @@ class Fetch:
     def __init__(
         self,
         broker: Broker,
-        request: Any,
+        request: FetchRequest,
         context: Context,
         decision: Decision,
         asked: dict[Key, Followed],
@@ -88,7 +89,7 @@ class Fetch:
 
     # -- small requests
 
-    def at_once(self) -> Any:
+    def at_once(self) -> FetchResponse | Context:
         self.read()
         request = self.request
         if request.max_wait_ms <= 0 or self.is_enough():
@@ -111,7 +112,7 @@ class Fetch:
         self.read_some(self.followed)
         self.end_reading()
 
-    def response(self) -> Any:
+    def response(self) -> FetchResponse:
         response, session = self.begin_response()
         self.tell(response, session, self.answers)
         return response
@@ -150,7 +151,7 @@ class Fetch:
         ]
         self.broker.wait(self.context.connection, self.partitions, left_ms, self.attempt_of_many, unheard)
 
-    def has_moved(self, partition: Replica, followed: Followed, answer: Any) -> bool:
+    def has_moved(self, partition: Replica, followed: Followed, answer: PartitionData) -> bool:
         return (
             answer.high_watermark != partition.high_watermark
             or answer.last_stable_offset != partition.last_stable_offset
@@ -211,7 +212,7 @@ class Fetch:
             self.urgent = True
         self.answers += self.absent
 
-    def failure(self, followed: Followed, code: int) -> Any:
+    def failure(self, followed: Followed, code: int) -> PartitionData:
         answer = failure(followed.index, code)
         if code not in ABSENT:
             answer.aborted_transactions = None
@@ -229,7 +230,7 @@ class Fetch:
         assert isinstance(topic, str)
         return find(self.broker, topic, followed.index, followed.current_leader_epoch)
 
-    def read_partition(self, partition: Replica, followed: Followed, left: int) -> tuple[Any, int]:
+    def read_partition(self, partition: Replica, followed: Followed, left: int) -> tuple[PartitionData, int]:
         committed_only = self.request.isolation_level == READ_COMMITTED
         offset = followed.fetch_offset
         if followed.max_bytes < 0:
@@ -270,7 +271,7 @@ class Fetch:
 
     # -- answering
 
-    def begin_response(self) -> tuple[Any, Session | None]:
+    def begin_response(self) -> tuple[FetchResponse, Session | None]:
         session = self.decision.session
         if self.decision.kind == fetch_session.FULL:
             session = self.broker.fetch_sessions.create(
@@ -285,7 +286,7 @@ class Fetch:
                 session.client = self.context.client_id, f"{host}:{port}", committed_only
         return FetchResponse(session_id=session.id if session is not None else 0), session
 
-    def tell(self, response: Any, session: Session | None, answers: list[Answer]) -> None:
+    def tell(self, response: FetchResponse, session: Session | None, answers: list[Answer]) -> None:
         """Add answers to the response; in an incremental session only those with something new. Neighbours of one topic
         share its entry, and the order of the partitions stays as it is."""
         if self.decision.session is not None:
@@ -318,13 +319,13 @@ class FollowersFetch(Fetch):
         raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
 
 
-def is_news(followed: Followed, answer: Any, size: int) -> bool:
+def is_news(followed: Followed, answer: PartitionData, size: int) -> bool:
     return answer.diverging_epoch.epoch >= 0 or followed.is_news(
         answer.error_code, size, answer.high_watermark, answer.log_start_offset
     )
 
 
-def failure(index: int, error_code: int) -> Any:
+def failure(index: int, error_code: int) -> PartitionData:
     return PartitionData(
         partition_index=index,
         error_code=error_code,

@@ -10,7 +10,7 @@ coordinator comes with transactions), and REQUEST_TIMED_OUT where followers are 
 from __future__ import annotations
 
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -29,15 +29,19 @@ from pykafkad.short_forms import LoneProduceRequest, LoneProduceResponse
 from pykafkad.slices import GO_ON, begun
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
-    from pykafkad.handlers.taking_part import Verified
+    from pykafkad.handlers.taking_part import Batch, Verified
     from pykafkad.messages import ProduceRequest
     from pykafkad.promises import Promise
-    from pykafkad.slices import Work
+    from pykafkad.slices import OrWork, Work
+
+    Item = ProduceRequest.PartitionProduceData
+    LoneAnswer = LoneProduceResponse | ProduceResponse | None  # None: with acks=0
+    Accepted = TypeVar("Accepted", ProduceResponse.PartitionProduceResponse, LoneProduceResponse)
 
 
 short_form = LoneProduceRequest
@@ -75,13 +79,15 @@ needs = (
 )
 
 
-def handle(broker: Broker, request: ProduceRequest, context: Context) -> Any:
+def handle(
+    broker: Broker, request: ProduceRequest | LoneProduceRequest, context: Context
+) -> OrWork[ProduceResponse | LoneProduceResponse | None]:
     if type(request) is LoneProduceRequest:
         return handle_lone(broker, request, context)
     return begun(answer(broker, request, context), STEPS_AT_ONCE)
 
 
-def answer(broker: Broker, request: ProduceRequest, context: Context) -> Work:
+def answer(broker: Broker, request: ProduceRequest, context: Context) -> Work[ProduceResponse | None]:
     """Append each partition's batch, and answer with the results. The batches may be written over several passes of the
     loop. The last of them promises the whole answer, since it is given then."""
     topics = []
@@ -102,7 +108,7 @@ def answer(broker: Broker, request: ProduceRequest, context: Context) -> Work:
         for item in (yield from last_of_each(topic.partition_data)):
             here = refusal if verified is None or name is None else verified.refusals.get((name, item.index))
             if here is None:
-                result = produce(
+                result: Any = produce(
                     broker, name, item, request.acks, context, promises, PartitionResponse, told, verified
                 )
                 if type(result) is GeneratorType:
@@ -124,11 +130,12 @@ def answer(broker: Broker, request: ProduceRequest, context: Context) -> Work:
             yield GO_ON
     broker.promises.made += promises
     if request.acks == 0:
-        return unanswered(failed)
+        unanswered(failed)
+        return None
     return ProduceResponse(responses=topics)
 
 
-def last_of_each(items: list[Any]) -> Generator[bool, None, Iterable[Any]]:
+def last_of_each(items: list[Item]) -> Generator[bool, None, Iterable[Item]]:
     """The partitions of a topic; if one is named twice, its last entry counts."""
     if len(items) <= FEW:
         return {item.index: item for item in items}.values() if len(items) > 1 else items
@@ -140,8 +147,8 @@ def last_of_each(items: list[Any]) -> Generator[bool, None, Iterable[Any]]:
     return by_index.values()
 
 
-def handle_lone(broker: Broker, request: Any, context: Context) -> Any:
-    """The same for one batch of one partition, without the objects of a whole message: a LoneProduceRequest."""
+def handle_lone(broker: Broker, request: LoneProduceRequest, context: Context) -> OrWork[LoneAnswer]:
+    """The same for one batch of one partition, without the objects of a whole message."""
     by_id = context.version >= TOPIC_IDS_SINCE
     name = name_of(broker, request.topic_id) if by_id else request.name
     if request.transactional_id is not None:
@@ -150,17 +157,20 @@ def handle_lone(broker: Broker, request: Any, context: Context) -> Any:
         check_framing(request.records, False)
     except RecordsError as error:
         return lone_answer(request, refused(request.index, error))
-    result = produce(broker, name, request, request.acks, context, broker.promises.made, LoneProduceResponse)
+    made = broker.promises.made
+    result: Any = produce(broker, name, request, request.acks, context, made, LoneProduceResponse)
     if type(result) is GeneratorType:
         return begun(lone_in_slices(request, result))
     return lone_answer(request, result)
 
 
-def lone_in_slices(request: Any, work: Work) -> Work:
+def lone_in_slices(request: LoneProduceRequest, work: Work) -> Work[LoneAnswer]:
     return lone_answer(request, (yield from work))
 
 
-def lone_of_transaction(broker: Broker, name: str | None, request: Any, context: Context) -> Work:
+def lone_of_transaction(
+    broker: Broker, name: str | None, request: LoneProduceRequest, context: Context
+) -> Work[LoneAnswer]:
     try:
         check_framing(request.records, True)
         verified = yield from of_transaction(broker, request, ((name, request),), context.version)
@@ -170,7 +180,7 @@ def lone_of_transaction(broker: Broker, name: str | None, request: Any, context:
     if here is not None:
         return lone_answer(request, refused(request.index, here))
     made = broker.promises.made
-    result = produce(
+    result: Any = produce(
         broker, name, request, request.acks, context, made, LoneProduceResponse, verified=verified
     )
     if type(result) is GeneratorType:
@@ -178,7 +188,9 @@ def lone_of_transaction(broker: Broker, name: str | None, request: Any, context:
     return lone_answer(request, result)
 
 
-def batches_of(broker: Broker, topics: list[Any], by_id: bool) -> Iterator[tuple[str | None, Any]]:
+def batches_of(
+    broker: Broker, topics: list[ProduceRequest.TopicProduceData], by_id: bool
+) -> Iterator[tuple[str | None, Batch]]:
     for topic in topics:
         name = name_of(broker, topic.topic_id) if by_id else topic.name
         for item in topic.partition_data:
@@ -186,8 +198,11 @@ def batches_of(broker: Broker, topics: list[Any], by_id: bool) -> Iterator[tuple
 
 
 def of_transaction(
-    broker: Broker, request: Any, batches: Iterable[tuple[str | None, Any]], version: int
-) -> Generator[Any, None, Verified]:
+    broker: Broker,
+    request: ProduceRequest | LoneProduceRequest,
+    batches: Iterable[tuple[str | None, Batch]],
+    version: int,
+) -> Work[Verified]:
     """What the coordinator says of the partitions of a request that is part of a transaction. Imported with the first
     one: most producers have none."""
     from pykafkad.handlers.taking_part import of_produce
@@ -195,15 +210,18 @@ def of_transaction(
     return of_produce(broker, request.transactional_id, batches, version)
 
 
-def lone_answer(request: Any, answer: Any) -> Any:
+def lone_answer(request: LoneProduceRequest, answer: Any) -> LoneAnswer:
+    """Of what is a LoneProduceResponse already, or the PartitionResponse of a refusal."""
     if request.acks == 0:
-        return unanswered(answer.error_code)
+        unanswered(answer.error_code)
+        return None
     if answer.error_code:
         topic = TopicResponse(name=request.name, topic_id=request.topic_id, partition_responses=[answer])
         return ProduceResponse(responses=[topic])
     answer.name = request.name
     answer.topic_id = request.topic_id
-    return answer
+    told: LoneProduceResponse = answer
+    return told
 
 
 def name_of(broker: Broker, topic_id: bytes) -> str | None:
@@ -239,19 +257,19 @@ def refusal_of_all(request: ProduceRequest) -> Generator[bool, None, RecordsErro
 def produce(
     broker: Broker,
     topic: str | None,
-    item: Any,
+    item: Batch,
     acks: int,
     context: Context,
     promises: list[Promise],
-    accepted: Any,
+    accepted: Callable[..., Accepted],
     told: int = 0,
     verified: Verified | None = None,
-) -> Any:
+) -> OrWork[Accepted | PartitionResponse]:
     """The answer for one partition, or a generator that returns it, if the checks of its batch take long or many
     records are refused. `told` is how many record errors the answer has already; `verified`, what the coordinator of the
     request's transaction says."""
     index = item.index
-    data = item.records
+    data: Any = item.records  # not null, says check_produce
     tried: Replica | None = None
     try:
         if topic is None:
@@ -294,10 +312,10 @@ def checked_in_slices(
     acks: int,
     context: Context,
     promises: list[Promise],
-    accepted: Any,
+    accepted: Callable[..., Accepted],
     told: int,
     verified: Verified | None,
-) -> Work:
+) -> Work[Accepted | PartitionResponse]:
     """Check a batch in slices, and append it as soon as that is done. Nothing may wait in between: with acks=0 the
     client may have disconnected by then."""
     start = -1
@@ -313,8 +331,9 @@ def checked_in_slices(
         holds = verified is not None and verified.holds(partition, batches.producer_id)
         appended = partition.append(batches, now_ms, verified=holds)
     except KafkaError as error:
-        result = refused_at(index, error, start, told)
-        return (yield from result) if type(result) is GeneratorType else result
+        result: Any = refused_at(index, error, start, told)
+        refusal: PartitionResponse = (yield from result) if type(result) is GeneratorType else result
+        return refusal
     answer = accepted(
         index=index,
         base_offset=appended.base_offset,
@@ -334,14 +353,14 @@ def check(partition: Replica, acks: int, context: Context) -> None:
     partition.check_append(acks)
 
 
-def refused_at(index: int, error: KafkaError, start: int, told: int) -> Any:
+def refused_at(index: int, error: KafkaError, start: int, told: int) -> OrWork[PartitionResponse]:
     """The result of `refused`, or a generator that returns it if there are many record errors."""
     if isinstance(error, RecordsError) and len(error.record_errors) > FEW_RECORD_ERRORS:
         return refused_in_slices(index, error, start, RECORD_ERRORS_MAX - told)
     return refused(index, error, start)
 
 
-def refused_in_slices(index: int, error: RecordsError, start: int, most: int) -> Work:
+def refused_in_slices(index: int, error: RecordsError, start: int, most: int) -> Work[PartitionResponse]:
     texts = error.record_errors
     answer = refused(index, KafkaError(error.code, error.message), start)
     for place in range(0, min(len(texts), most), FEW_RECORD_ERRORS):
@@ -350,7 +369,7 @@ def refused_in_slices(index: int, error: RecordsError, start: int, most: int) ->
     return answer
 
 
-def refused(index: int, error: KafkaError, log_start_offset: int = -1) -> Any:
+def refused(index: int, error: KafkaError, log_start_offset: int = -1) -> PartitionResponse:
     answer = PartitionResponse(
         index=index, error_code=error.code, base_offset=-1, error_message=error.message
     )
@@ -361,13 +380,13 @@ def refused(index: int, error: KafkaError, log_start_offset: int = -1) -> Any:
     return answer
 
 
-def record_errors(texts: Iterable[tuple[int, str]]) -> list[Any]:
+def record_errors(texts: Iterable[tuple[int, str]]) -> list[RecordError]:
     return [
         RecordError(batch_index=batch_index, batch_index_error_message=text) for batch_index, text in texts
     ]
 
 
-def append_failed(answer: Any, context: Context, code: int) -> None:
+def append_failed(answer: PartitionResponse | LoneProduceResponse, context: Context, code: int) -> None:
     """What was appended is not kept as acks asks for: the client gets an error, or with acks=0 its connection is closed,
     as in Kafka."""
     if context.response is None:
@@ -379,6 +398,6 @@ def append_failed(answer: Any, context: Context, code: int) -> None:
     context.changed()
 
 
-def take_back(answer: Any) -> None:
+def take_back(answer: PartitionResponse | LoneProduceResponse) -> None:
     answer.error_code = errors.KAFKA_STORAGE_ERROR
     answer.base_offset = answer.log_append_time_ms = answer.log_start_offset = -1

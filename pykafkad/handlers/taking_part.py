@@ -86,7 +86,7 @@ class Verified:
 
 
 def of_produce(
-    broker: Broker, transactional_id: str, batches: Iterable[tuple[str | None, Batch]], version: int
+    broker: Broker, transactional_id: str | None, batches: Iterable[tuple[str | None, Batch]], version: int
 ) -> Work[Verified]:
     """For a Produce request, given the names of its topics with their partitions. KafkaError refuses it as a whole."""
     client = Client(adds=version >= 12, knows_abortable=version >= 11)
@@ -157,7 +157,7 @@ def transactional(data: memoryview | None, version: int) -> tuple[int, int, int]
 
 def verified(
     broker: Broker,
-    transactional_id: str,
+    transactional_id: str | None,
     producer: tuple[int, int],
     sequences: dict[Partition, int],
     client: Client,
@@ -191,7 +191,11 @@ def verified(
 
 
 def told(
-    broker: Broker, transactional_id: str, producer: tuple[int, int], asked: list[Partition], client: Client
+    broker: Broker,
+    transactional_id: str | None,
+    producer: tuple[int, int],
+    asked: list[Partition],
+    client: Client,
 ) -> Work[Codes]:
     """What the coordinator says. While it still ends the transaction before, it is asked again where we add: to have the
     batch sent again would take the client longer."""

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import array
+import ast
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pykafkad import short_forms
 from pykafkad.hot import wire
 from pykafkad.messages import ProduceRequest, ProduceResponse
 from pykafkad.short_forms import LoneProduceRequest, LoneProduceResponse
@@ -146,3 +149,17 @@ def test_the_answer_has_the_bytes_of_the_whole_one(version: int, error_code: int
     each = ProduceResponse.TopicProduceResponse(partition_responses=[part], **named)
     lone = LoneProduceResponse(log_start_offset=5, **said, **named)
     assert lone.encode(version) == ProduceResponse(responses=[each]).encode(version)
+
+
+def test_the_typed_face_has_the_fields_that_there_are() -> None:
+    face = ast.parse(Path(short_forms.__file__).with_suffix(".pyi").read_text())
+    told = {
+        node.name: [ast.unparse(each.target) for each in node.body if isinstance(each, ast.AnnAssign)]
+        for node in face.body
+        if isinstance(node, ast.ClassDef)
+    }
+    kinds: tuple[type[wire.Struct], ...] = (LoneProduceRequest, LoneProduceResponse)
+    assert told == {
+        kind.__name__: [field.attribute for field in wire.fields(kind) if field.type != "constant"]
+        for kind in kinds
+    }
