@@ -3,8 +3,9 @@
 Each partition's batch is checked and queued here. The loop writes all that a pass has queued for a partition with one
 call, and encodes the answers only then. If that write fails, the answers are changed first (`append_failed`). Batches
 that expand to much when they are decompressed, and requests with many partitions, are checked in slices. The client's
-next request waits for them, so the order of its batches is kept. Missing: transactional batches (the transaction
-coordinator comes with transactions), and REQUEST_TIMED_OUT where followers are late, since no network brings any yet.
+next request waits for them, so the order of its batches is kept. What belongs to a transaction is appended when the
+transaction coordinator has verified it (taking_part.py). Missing: REQUEST_TIMED_OUT. With acks=-1 an answer waits until
+the followers in the ISR have the batch or have left the ISR, and not only for the request's timeout.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ def as_int64(number: int) -> int:
 
 
 def is_longer(text: str, characters: int) -> bool:
-    """Whether a text has more than `most` UTF-16 code units, which is what Kafka counts."""
+    """Whether a text has more than `characters` UTF-16 code units, which is what Kafka counts."""
     length = len(text)
     if length * 2 <= characters:
         return False
