@@ -7,7 +7,7 @@ soon as the metadata has the topic. Invariant: whoever waits for a topic is told
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.cluster import internal_topics
 from pykafkad.cluster.topic_creation import MAX_PARTITIONS_IN_REQUEST, TOO_MANY_PARTITIONS, Planned
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from pykafkad.cluster.image import Image
     from pykafkad.config import BrokerConfig
+    from pykafkad.messages import CreateTopicsRequest
     from pykafkad.quiet import Allows
     from pykafkad.slices import Work
 
@@ -87,7 +88,7 @@ class AutoCreation:
         self._plan(self._work(names), lambda error: self._failed(names, error))
 
     def _work(self, names: Sequence[str]) -> Work:
-        topics: list[Any] = []
+        topics: list[CreateTopicsRequest.CreatableTopic] = []
         brokers = self._brokers()
         for some in chunks(names):
             for name in some:

@@ -22,9 +22,21 @@ if TYPE_CHECKING:
     from pykafkad.config import TopicConfig
     from pykafkad.config_listeners import Endpoint
     from pykafkad.errors import KafkaError
+    from pykafkad.messages import CreatePartitionsRequest, CreateTopicsRequest
     from pykafkad.slices import Work
 
-    Created = Callable[[Sequence[Any]], None]  # what each topic of the request came to
+    class Grown(Protocol):
+        """What one topic of a CreatePartitions request came to."""
+
+        @property
+        def name(self) -> str: ...
+        @property
+        def error(self) -> KafkaError | None: ...
+
+    CreatableTopic = CreateTopicsRequest.CreatableTopic
+    CreatePartitionsTopic = CreatePartitionsRequest.CreatePartitionsTopic
+    Created = Callable[[Sequence[Planned]], None]  # what each topic of the request came to
+    Extended = Callable[[Sequence[Grown]], None]
     Deleted = Callable[[dict[bytes, KafkaError]], None]
     Plan = Callable[[], Sequence[Record] | Work]
     Told = Callable[[KafkaError | None], Any]
@@ -65,8 +77,10 @@ class Controller(Protocol):
     def topic_config(self, name: str) -> TopicConfig:
         """The resolved configuration of an existing topic; the same object as long as nothing changes it."""
 
-    def create_topics(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None: ...
-    def create_partitions(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None: ...
+    def create_topics(self, topics: Sequence[CreatableTopic], validate_only: bool, done: Created) -> None: ...
+    def create_partitions(
+        self, topics: Sequence[CreatePartitionsTopic], validate_only: bool, done: Extended
+    ) -> None: ...
     def delete_topics(self, topic_ids: Sequence[bytes], done: Deleted) -> None: ...
     def auto_create(
         self, name: str, done: Callable[[Planned], None], needed: Callable[[], int] | None = None

@@ -7,7 +7,7 @@ that reach each other by listeners of their own, which this node has not), and s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.cluster.features import ELIGIBLE_LEADER_REPLICAS, KRAFT_VERSION, METADATA_VERSION, SUPPORTED
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.metadata_records import Record
+    from pykafkad.messages import UpdateFeaturesRequest
 
 UPGRADE, SAFE_DOWNGRADE, UNSAFE_DOWNGRADE = 1, 2, 3
 MIN_ISR = "min.insync.replicas"
@@ -127,6 +128,6 @@ def safe_min_isr(image: Image, min_isr: str) -> list[Record]:
     return records
 
 
-def update_of(item: Any, version: int) -> Update:
+def update_of(item: UpdateFeaturesRequest.FeatureUpdateKey, version: int) -> Update:
     """One of an UpdateFeaturesRequest. Version 0's leave to go down is not looked at, as in Kafka."""
     return Update(item.feature, item.max_version_level, item.upgrade_type if version > 0 else UPGRADE)

@@ -7,7 +7,7 @@ them, so where nobody did they are no more than the brokers there are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.cluster import topic_names
 from pykafkad.messages import CreateTopicsRequest
@@ -49,7 +49,7 @@ INTERNAL: dict[str, tuple[str, dict[str, str]]] = {
 }
 
 
-def creatable(config: BrokerConfig, name: str, brokers: int) -> Any:
+def creatable(config: BrokerConfig, name: str, brokers: int) -> CreatableTopic:
     """What to create under this name when nobody says how: an internal topic, or one with the defaults."""
     if name not in INTERNAL:
         return CreatableTopic(name=name, num_partitions=BROKER_DEFAULT, replication_factor=BROKER_DEFAULT)

@@ -35,11 +35,21 @@ from pykafkad.uuids import ZERO
 from pykafkad.workers import submit_inline
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.controller import Created, Deleted, Plan, Quorum, Told
+    from pykafkad.cluster.controller import (
+        CreatableTopic,
+        Created,
+        CreatePartitionsTopic,
+        Deleted,
+        Extended,
+        Plan,
+        Quorum,
+        Told,
+    )
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.logs_publisher import Storage
     from pykafkad.cluster.metadata_log import MetadataLog
     from pykafkad.cluster.metadata_records import Record
+    from pykafkad.cluster.topic_creation import Outcome
     from pykafkad.config import BrokerConfig, TopicConfig
     from pykafkad.config_listeners import Endpoint
     from pykafkad.quiet import Allows
@@ -195,7 +205,7 @@ class LocalController:
 
     # -- topics
 
-    def create_topics(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
+    def create_topics(self, topics: Sequence[CreatableTopic], validate_only: bool, done: Created) -> None:
         """Topics as in CreateTopicsRequest. `done` is called when those without an error can be used."""
         self.plan(
             self._create(topics, validate_only, done),
@@ -211,11 +221,21 @@ class LocalController:
 
         self._line.run(work, ended)
 
-    def _refuse(self, topics: Sequence[Any], error: KafkaError, kind: Any, done: Created) -> None:
+    def _refuse(
+        self,
+        topics: Sequence[CreatableTopic] | Sequence[CreatePartitionsTopic],
+        error: KafkaError,
+        kind: type[Outcome],
+        done: Callable[[Sequence[Outcome]], None],
+    ) -> None:
         self._run(topic_creation.refused(topics, error, kind), lambda refused: tell(done, refused))
 
     def _create(
-        self, topics: Sequence[Any], validate_only: bool, done: Created, in_image: Created | None = None
+        self,
+        topics: Sequence[CreatableTopic],
+        validate_only: bool,
+        done: Created,
+        in_image: Created | None = None,
     ) -> Work:
         """`in_image` is told before `done`, when the metadata has the topics, and not all of them have logs."""
         failures = self._commits.failures
@@ -253,7 +273,9 @@ class LocalController:
                     log.warn(f"topic {topic.name} is not created: {topic.error.text}{HINT}")
                 return
 
-    def create_partitions(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
+    def create_partitions(
+        self, topics: Sequence[CreatePartitionsTopic], validate_only: bool, done: Extended
+    ) -> None:
         """Topics as in CreatePartitionsRequest. `done` is called, with a Grown each, when the new partitions can be
         used."""
         from pykafkad.cluster.partition_changes import Grown
@@ -262,7 +284,9 @@ class LocalController:
             self._grow(topics, validate_only, done), lambda error: self._refuse(topics, error, Grown, done)
         )
 
-    def _grow(self, topics: Sequence[Any], validate_only: bool, done: Created) -> Work:
+    def _grow(
+        self, topics: Sequence[CreatePartitionsTopic], validate_only: bool, done: Extended
+    ) -> Work[None]:
         from pykafkad.cluster import partition_changes
 
         failures = self._commits.failures

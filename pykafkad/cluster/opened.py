@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.cluster import features
 from pykafkad.cluster.handover import in_batches
@@ -18,7 +18,7 @@ from pykafkad.cluster.image import NO_LEADER, TOPIC_RESOURCE, Image
 from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_reading import read_directory
 from pykafkad.cluster.metadata_records import MetadataError, config_record
-from pykafkad.cluster.topic_creation import refused
+from pykafkad.cluster.topic_creation import Planned, refused
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
 from pykafkad.config import TOPIC_KEYS, ConfigError, TopicConfig
 from pykafkad.logs import logger
@@ -30,7 +30,15 @@ from pykafkad.storage.overlay.opened import refusal
 from pykafkad.uuids import ZERO, random_uuid
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.controller import Created, Deleted, Plan, Told
+    from pykafkad.cluster.controller import (
+        CreatableTopic,
+        Created,
+        CreatePartitionsTopic,
+        Deleted,
+        Extended,
+        Plan,
+        Told,
+    )
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.config import BrokerConfig
     from pykafkad.slices import Work
@@ -211,14 +219,20 @@ class OpenedController(LocalController):
     # -- what is refused
 
     def _create(
-        self, topics: Sequence[Any], validate_only: bool, done: Created, in_image: Created | None = None
+        self,
+        topics: Sequence[CreatableTopic],
+        validate_only: bool,
+        done: Created,
+        in_image: Created | None = None,
     ) -> Work:
         if [topic.name for topic in topics] == [CONSUMER_OFFSETS]:
             yield from super()._create(topics, validate_only, done, in_image)
         else:
-            done((yield from refused(topics, refusal())))
+            done((yield from refused(topics, refusal(), Planned)))
 
-    def _grow(self, topics: Sequence[Any], validate_only: bool, done: Created) -> Work:
+    def _grow(
+        self, topics: Sequence[CreatePartitionsTopic], validate_only: bool, done: Extended
+    ) -> Work[None]:
         from pykafkad.cluster.partition_changes import Grown
 
         done((yield from refused(topics, refusal(), Grown)))

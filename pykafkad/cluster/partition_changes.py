@@ -8,7 +8,7 @@ changes nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster import features
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from pykafkad.cluster.image import Image, Topic
     from pykafkad.cluster.metadata_records import Record
+    from pykafkad.messages import CreatePartitionsRequest
     from pykafkad.slices import Work
 
 
@@ -42,7 +43,11 @@ class Grown:
         self.records: list[Record] = []
 
 
-def plan(topics: Sequence[Any], image: Image, place: Callable[[int], list[bytes]]) -> Work:
+def plan(
+    topics: Sequence[CreatePartitionsRequest.CreatePartitionsTopic],
+    image: Image,
+    place: Callable[[int], list[bytes]],
+) -> Work[list[Grown]]:
     """One Grown a topic, in the request's order. `place(count)`: directories for that many partitions.
 
     Kafka collects the records of a request in a list of 10,000: the topic that overflows it fails, and all
@@ -79,7 +84,9 @@ def plan(topics: Sequence[Any], image: Image, place: Callable[[int], list[bytes]
     return planned
 
 
-def new_replicas(wanted: Any, topic: Topic, image: Image, room: int) -> Work:
+def new_replicas(
+    wanted: CreatePartitionsRequest.CreatePartitionsTopic, topic: Topic, image: Image, room: int
+) -> Work[list[list[int]]]:
     """The replicas of each new partition, or KafkaError."""
     present, factor = len(topic.partitions), len(topic.partitions[0].replicas)
     more = wanted.count - present

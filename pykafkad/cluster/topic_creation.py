@@ -8,7 +8,7 @@ Partitions. Invariant: numbers that a request names are checked before anything 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from pykafkad import config_single_node, errors
 from pykafkad.cluster import features, topic_names
@@ -25,7 +25,19 @@ if TYPE_CHECKING:
 
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.config import BrokerConfig
+    from pykafkad.messages import CreatePartitionsRequest, CreateTopicsRequest
     from pykafkad.slices import Work
+
+    Named = CreateTopicsRequest.CreatableTopic | CreatePartitionsRequest.CreatePartitionsTopic
+
+    class Result(Protocol):
+        """What a topic of a request came to."""
+
+        error: KafkaError | None
+
+        def __init__(self, name: str) -> None: ...
+
+    Outcome = TypeVar("Outcome", bound=Result)
 
 MAX_PARTITIONS_IN_REQUEST = 10_000
 MAX_RECORDS_IN_REQUEST = 10_000
@@ -69,29 +81,33 @@ class Planner:
         self._names = names
         self._place = place
 
-    def plan(self, topics: Sequence[Any]) -> Work:
+    def plan(self, topics: Sequence[CreateTopicsRequest.CreatableTopic]) -> Work[list[Planned]]:
         """One Planned a topic, in the request's order. Topics of a request do not see each other's names."""
         wanted = 0
         for some in chunks(topics):
             wanted += sum(map(self._partitions_wanted, some))
             yield
         if wanted > MAX_PARTITIONS_IN_REQUEST:
-            return (yield from refused(topics, KafkaError(errors.POLICY_VIOLATION, TOO_MANY_PARTITIONS)))
+            return (
+                yield from refused(topics, KafkaError(errors.POLICY_VIOLATION, TOO_MANY_PARTITIONS), Planned)
+            )
         planned = []
         for topic in topics:
             planned.append((yield from self._plan(topic)))
             yield
         good = [topic for topic in planned if topic.error is None]
         if sum(map(records_wanted, good)) > MAX_RECORDS_IN_REQUEST:
-            return (yield from refused(topics, KafkaError(errors.POLICY_VIOLATION, TOO_MANY_RECORDS)))
+            return (
+                yield from refused(topics, KafkaError(errors.POLICY_VIOLATION, TOO_MANY_RECORDS), Planned)
+            )
         directories = iter(self._place(sum(len(topic.replicas) for topic in good)))
         for each in good:
             each.topic_id = random_uuid()
             yield from self._add_records(each, directories)
         return planned
 
-    def _partitions_wanted(self, topic: Any) -> int:
-        """None for a negative number, which is refused later. (Kafka's sum is an int, so it may get past 2^31: it runs
+    def _partitions_wanted(self, topic: CreateTopicsRequest.CreatableTopic) -> int:
+        """0 for a negative number, which is refused later. (Kafka's sum is an int, so it may get past 2^31: it runs
         out of memory then.)"""
         if topic.assignments:
             return len(topic.assignments)
@@ -99,7 +115,7 @@ class Planner:
             return int(self._config["num.partitions"])
         return max(0, int(topic.num_partitions))
 
-    def _plan(self, topic: Any) -> Work:
+    def _plan(self, topic: CreateTopicsRequest.CreatableTopic) -> Work[Planned]:
         planned = Planned(topic.name)
         try:
             self._check_name(topic.name)
@@ -126,7 +142,7 @@ class Planner:
                 errors.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
             )
 
-    def _checked_configs(self, topic: Any) -> Work:
+    def _checked_configs(self, topic: CreateTopicsRequest.CreatableTopic) -> Work[dict[str, str]]:
         wanted: dict[str, str | None] = {}
         for some in chunks(topic.configs):
             wanted.update((item.name, item.value) for item in some)
@@ -139,7 +155,7 @@ class Planner:
 
     # -- where the replicas go
 
-    def _placed(self, topic: Any, planned: Planned) -> list[list[int]]:
+    def _placed(self, topic: CreateTopicsRequest.CreatableTopic, planned: Planned) -> list[list[int]]:
         """The replicas of each partition where the request assigns none, or KafkaError."""
         factor, count = topic.replication_factor, topic.num_partitions
         default = int(self._config["default.replication.factor"])  # which Kafka lets be anything
@@ -177,7 +193,7 @@ class Planner:
         cordoned = self._config["cordoned.log.dirs"]
         return bool(cordoned) and (cordoned == ["*"] or not set(self._config.log_dirs) - set(cordoned))
 
-    def _assigned(self, topic: Any) -> Work:
+    def _assigned(self, topic: CreateTopicsRequest.CreatableTopic) -> Work[list[list[int]]]:
         for field, value in (
             ("replication factor", topic.replication_factor),
             ("numPartitions", topic.num_partitions),
@@ -221,7 +237,9 @@ def records_wanted(planned: Planned) -> int:
     return 1 + len(planned.configs) + planned.clears_elr + len(planned.replicas)
 
 
-def partition_record(topic_id: bytes, index: int, replicas: list[int], directory: bytes, version: int) -> Any:
+def partition_record(
+    topic_id: bytes, index: int, replicas: list[int], directory: bytes, version: int
+) -> PartitionRecord:
     """Of a new partition."""
     return PartitionRecord(
         partition_id=index,
@@ -267,9 +285,9 @@ def bad_assignment(text: str) -> KafkaError:
     return KafkaError(errors.INVALID_REPLICA_ASSIGNMENT, text)
 
 
-def refused(topics: Sequence[Any], error: KafkaError, kind: Any = Planned) -> Work:
-    """All of them, for the same reason: a Planned each, or what else has a name and an error."""
-    planned = []
+def refused(topics: Sequence[Named], error: KafkaError, kind: type[Outcome]) -> Work[list[Outcome]]:
+    """All of them, for the same reason: a Planned or a Grown each."""
+    planned: list[Outcome] = []
     for some in chunks(topics):
         for topic in some:
             planned.append(kind(topic.name))

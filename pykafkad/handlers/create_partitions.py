@@ -18,7 +18,7 @@ from pykafkad.slices import chunks
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pykafkad.cluster.partition_changes import Grown
+    from pykafkad.cluster.controller import Grown
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import CreatePartitionsRequest

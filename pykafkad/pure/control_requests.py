@@ -15,6 +15,8 @@ from pykafkad.uuids import ZERO
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pykafkad.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
+
 UNKNOWN_EPOCH = -1  # of a broker or a leader: nothing is compared
 DURING_DELETE = -2  # the leader epoch, or the leader, of a partition whose topic is being deleted
 
@@ -25,7 +27,9 @@ class Fencing:
     def __init__(self) -> None:
         self.controller_epoch = 0  # the highest that was seen
 
-    def admit(self, request: Any, broker_epoch: int) -> int:
+    def admit(
+        self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest, broker_epoch: int
+    ) -> int:
         """The error of the whole request, or NONE; `broker_epoch`: our own."""
         if request.broker_epoch != UNKNOWN_EPOCH and request.broker_epoch < broker_epoch:
             return errors.STALE_BROKER_EPOCH
@@ -35,7 +39,13 @@ class Fencing:
         return errors.NONE
 
 
-def why_not_taken(node_id: int, state: Any, topic_id: bytes, own_epoch: int, own_topic_id: bytes) -> int:
+def why_not_taken(
+    node_id: int,
+    state: LeaderAndIsrRequest.LeaderAndIsrPartitionState,
+    topic_id: bytes,
+    own_epoch: int,
+    own_topic_id: bytes,
+) -> int:
     """The error of a partition in LeaderAndIsr; `own`: of the replica that is here, -1 and ZERO where there is none."""
     if ZERO not in (topic_id, own_topic_id) and topic_id != own_topic_id:
         return errors.INCONSISTENT_TOPIC_ID
@@ -56,7 +66,7 @@ def why_not_stopped(leader_epoch: int, own_epoch: int) -> int:
 # -- the forms that the versions have
 
 
-def states_of(request: Any) -> Iterator[tuple[str, bytes, Any]]:
+def states_of(request: LeaderAndIsrRequest | UpdateMetadataRequest) -> Iterator[tuple[str, bytes, Any]]:
     """The partitions of a LeaderAndIsr or UpdateMetadata: topic, topic id (ZERO in those that have none), state."""
     for state in request.ungrouped_partition_states:
         yield state.topic_name, ZERO, state
@@ -65,13 +75,13 @@ def states_of(request: Any) -> Iterator[tuple[str, bytes, Any]]:
             yield topic.topic_name, topic.topic_id, state
 
 
-def stops_of(request: Any) -> Iterator[tuple[str, int, int, bool]]:
+def stops_of(request: StopReplicaRequest) -> Iterator[tuple[str, int, int, bool]]:
     """The partitions of a StopReplica: topic, index, leader epoch, whether it is deleted."""
     for one in request.ungrouped_partitions:
         yield one.topic_name, one.partition_index, UNKNOWN_EPOCH, request.delete_partitions
     for topic in request.topics:
         for index in topic.partition_indexes:
             yield topic.name, index, UNKNOWN_EPOCH, request.delete_partitions
-    for topic in request.topic_states:
-        for state in topic.partition_states:
-            yield topic.topic_name, state.partition_index, state.leader_epoch, state.delete_partition
+    for named in request.topic_states:
+        for state in named.partition_states:
+            yield named.topic_name, state.partition_index, state.leader_epoch, state.delete_partition

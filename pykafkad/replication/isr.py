@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.cluster.replica import Replica
+    from pykafkad.messages import AlterPartitionResponse
     from pykafkad.net.peers import Connections
     from pykafkad.pure.replication import Leadership
     from pykafkad.quiet import Quiet
@@ -43,7 +44,7 @@ LEFT_PENDING = (
     errors.NEW_LEADER_ELECTED,
 )
 
-Key = tuple[Any, int]  # topic id, or name; partition
+Key = tuple[bytes | str, int]  # topic id, or name; partition
 PartitionData = AlterPartitionRequest.PartitionData
 
 log = logger("replication")
@@ -121,8 +122,8 @@ class IsrChanges:
         self._pause = None
         self._go_on()
 
-    def _request(self, version: int) -> Any:
-        topics: dict[str, Any] = {}
+    def _request(self, version: int) -> AlterPartitionRequest:
+        topics: dict[str, AlterPartitionRequest.TopicData] = {}
         for replica, leadership in self._asked.items():
             topic = topics.get(replica.topic)
             if topic is None:
@@ -136,7 +137,7 @@ class IsrChanges:
 
     # -- the answer
 
-    def _answered(self, controller_id: int, answer: Any) -> None:
+    def _answered(self, controller_id: int, answer: AlterPartitionResponse | OSError) -> None:
         if isinstance(answer, OSError):
             self._say(f"controller {controller_id} was asked for other ISRs in vain: {answer}")
             self._again()
@@ -149,7 +150,9 @@ class IsrChanges:
             self._told(asked, rows_of(answer))
             self._wake()
 
-    def _told(self, asked: dict[Replica, Leadership], rows: dict[Key, Any]) -> None:
+    def _told(
+        self, asked: dict[Replica, Leadership], rows: dict[Key, AlterPartitionResponse.PartitionData]
+    ) -> None:
         for replica, leadership in asked.items():
             row = rows.get((replica.log.topic_id, replica.index)) or rows.get((replica.topic, replica.index))
             if replica.leadership is not leadership:
@@ -174,7 +177,7 @@ class IsrChanges:
             log.warn(text)
 
 
-def partition_data(index: int, leadership: Leadership, version: int) -> Any:
+def partition_data(index: int, leadership: Leadership, version: int) -> PartitionData:
     isr = sorted(leadership.asked_for or ())
     data = PartitionData(
         partition_index=index,
@@ -191,7 +194,7 @@ def partition_data(index: int, leadership: Leadership, version: int) -> Any:
     return data
 
 
-def rows_of(answer: Any) -> dict[Key, Any]:
+def rows_of(answer: AlterPartitionResponse) -> dict[Key, AlterPartitionResponse.PartitionData]:
     """By topic id, and where there is none by name."""
     return {
         (topic.topic_id if any(topic.topic_id) else topic.topic_name, row.partition_index): row

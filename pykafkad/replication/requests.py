@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from pykafkad.pure.following.fetcher import Request
 
+    Question = FetchRequest | ListOffsetsRequest | OffsetForLeaderEpochRequest
+
 Release = tuple[int, int, int]
 
 TOPIC_IDS_SINCE = 13
@@ -83,7 +85,7 @@ class Asking:
         self._versions = versions
         self._node_id = node_id
 
-    def message(self, request: Request, broker_epoch: int) -> tuple[Any, int]:
+    def message(self, request: Request, broker_epoch: int) -> tuple[Question, int]:
         """With its version."""
         if isinstance(request, Named):
             return self._fetch(request, broker_epoch)
@@ -91,7 +93,7 @@ class Asking:
             return self._offsets(request), self._versions.list_offsets
         return self._epochs(request), self._versions.epochs
 
-    def _fetch(self, request: Named, broker_epoch: int) -> tuple[Any, int]:
+    def _fetch(self, request: Named, broker_epoch: int) -> tuple[FetchRequest, int]:
         config = self._config
         version = (
             self._versions.fetch if request.uses_topic_ids else min(self._versions.fetch, TOPIC_IDS_SINCE - 1)
@@ -113,9 +115,9 @@ class Asking:
             message.replica_id = self._node_id
         return message, version
 
-    def _wanted(self, wanted: Iterable[Wanted]) -> list[Any]:
+    def _wanted(self, wanted: Iterable[Wanted]) -> list[FetchRequest.FetchTopic]:
         most: int = self._config["replica.fetch.max.bytes"]
-        topics: dict[tuple[str, bytes], Any] = {}
+        topics: dict[tuple[str, bytes], FetchRequest.FetchTopic] = {}
         for each in wanted:
             topic = topics.get((each.topic, each.topic_id))
             if topic is None:
@@ -133,7 +135,7 @@ class Asking:
             )
         return list(topics.values())
 
-    def _offsets(self, request: AskOffsets) -> Any:
+    def _offsets(self, request: AskOffsets) -> ListOffsetsRequest:
         topics = {
             name: ListOffsetsRequest.ListOffsetsTopic(
                 name=name,
@@ -150,7 +152,7 @@ class Asking:
         }
         return ListOffsetsRequest(replica_id=self._node_id, topics=list(topics.values()))
 
-    def _epochs(self, request: AskEpochs) -> Any:
+    def _epochs(self, request: AskEpochs) -> OffsetForLeaderEpochRequest:
         epochs = {each.key: epoch for each, epoch in request.partitions}
         topics = [
             OffsetForLeaderEpochRequest.OffsetForLeaderTopic(
@@ -176,8 +178,8 @@ def by_topic(partitions: Iterable[Following]) -> dict[str, list[Following]]:
     return topics
 
 
-def forgotten(gone: Iterable[Gone]) -> list[Any]:
-    topics: dict[tuple[str, bytes], Any] = {}
+def forgotten(gone: Iterable[Gone]) -> list[FetchRequest.ForgottenTopic]:
+    topics: dict[tuple[str, bytes], FetchRequest.ForgottenTopic] = {}
     for each in gone:
         key = each.topic, each.topic_id
         if key not in topics:

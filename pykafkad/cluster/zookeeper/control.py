@@ -6,7 +6,7 @@ may overlap, and the epochs decide. Owns the fencing and who the controller is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.cluster.turns import Turns
 from pykafkad.logs import logger
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.publishing import Publishers
     from pykafkad.cluster.zookeeper.metadata import ClusterImage
     from pykafkad.cluster.zookeeper.roles import Roles
+    from pykafkad.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
     from pykafkad.slices import Done, Run, Work
 
 NOBODY = -1
@@ -53,11 +54,11 @@ class Control:
         """`done` is called with the answer that the work comes to."""
         self._line.run(work, done)
 
-    def admit(self, request: Any) -> int:
+    def admit(self, request: LeaderAndIsrRequest | StopReplicaRequest | UpdateMetadataRequest) -> int:
         """The error of the whole request, or NONE."""
         return self._fencing.admit(request, self._broker_epoch())
 
-    def update(self, request: Any) -> Work:
+    def update(self, request: UpdateMetadataRequest) -> Work:
         yield from self._image.update(request)
         before, self.controller_id = self.controller_id, request.controller_id
         if before != self.controller_id:

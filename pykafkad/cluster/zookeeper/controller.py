@@ -6,7 +6,7 @@ and what was registered last is ended first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.cluster.controller import Quorum
 from pykafkad.cluster.dynamic_config import DynamicConfig
@@ -20,7 +20,15 @@ from pykafkad.uuids import ZERO
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pykafkad.cluster.controller import Created, Deleted, Plan, Told
+    from pykafkad.cluster.controller import (
+        CreatableTopic,
+        Created,
+        CreatePartitionsTopic,
+        Deleted,
+        Extended,
+        Plan,
+        Told,
+    )
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.cluster.topic_creation import Planned
     from pykafkad.cluster.zookeeper.cluster import Cluster
@@ -134,10 +142,12 @@ class ZooKeeperController:
     def exists(self, name: str) -> bool:
         return self.names.exists(name)
 
-    def create_topics(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
+    def create_topics(self, topics: Sequence[CreatableTopic], validate_only: bool, done: Created) -> None:
         self._cluster.changes.create_topics(topics, validate_only, done)
 
-    def create_partitions(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
+    def create_partitions(
+        self, topics: Sequence[CreatePartitionsTopic], validate_only: bool, done: Extended
+    ) -> None:
         self._cluster.changes.create_partitions(topics, validate_only, done)
 
     def delete_topics(self, topic_ids: Sequence[bytes], done: Deleted) -> None:

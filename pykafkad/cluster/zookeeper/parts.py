@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pykafkad.cluster.controller import Created, Deleted, Plan, Told
+    from pykafkad.cluster.controller import (
+        CreatableTopic,
+        Created,
+        CreatePartitionsTopic,
+        Deleted,
+        Extended,
+        Plan,
+        Told,
+    )
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.topic_creation import Planned
@@ -60,8 +68,10 @@ class Changes(Protocol):
     def commit(self, records: Sequence[Record], done: Told) -> None: ...
     def in_turn(self, plan: Plan, done: Told) -> None: ...
 
-    def create_topics(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None: ...
-    def create_partitions(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None: ...
+    def create_topics(self, topics: Sequence[CreatableTopic], validate_only: bool, done: Created) -> None: ...
+    def create_partitions(
+        self, topics: Sequence[CreatePartitionsTopic], validate_only: bool, done: Extended
+    ) -> None: ...
     def delete_topics(self, topic_ids: Sequence[bytes], done: Deleted) -> None: ...
     def auto_create(
         self, name: str, done: Callable[[Planned], None], needed: Callable[[], int] | None = None

@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from pykafkad.cluster.zookeeper.parts import Replication
     from pykafkad.config import TopicConfig
     from pykafkad.coordinator.runtime.runtime import CoordinatorRuntime
+    from pykafkad.messages import LeaderAndIsrRequest, StopReplicaRequest
     from pykafkad.slices import Work
     from pykafkad.storage.files import TopicPartition
     from pykafkad.storage.manager import LogManager
 
     Codes = dict[TopicPartition, int]  # an error code for each partition that was asked for
-    Accepted = list[tuple[str, bytes, Any]]
+    State = LeaderAndIsrRequest.LeaderAndIsrPartitionState
+    Accepted = list[tuple[str, bytes, State]]
 
 log = logger("controller")
 
@@ -60,7 +62,7 @@ class Roles:
 
     # -- LeaderAndIsr
 
-    def take(self, request: Any) -> Work:
+    def take(self, request: LeaderAndIsrRequest) -> Work[Codes]:
         """The error of each partition."""
         codes: Codes = {}
         accepted: Accepted = []
@@ -78,13 +80,13 @@ class Roles:
             yield GO_ON
         return codes
 
-    def _why_not(self, name: str, topic_id: bytes, state: Any) -> int:
+    def _why_not(self, name: str, topic_id: bytes, state: State) -> int:
         replica = self._replicas.get((name, state.partition_index))
         own_epoch = replica.leader_epoch if replica is not None else -1
         own_id = (replica.log.topic_id if replica is not None else None) or ZERO
         return why_not_taken(self._replicas.node_id, state, topic_id, own_epoch, own_id)
 
-    def _configs_read(self, accepted: Accepted) -> Work:
+    def _configs_read(self, accepted: Accepted) -> Work[int]:
         """The configs of topics that are new here count before their first record does; an error code."""
         table = self._replicas.table
         names = dict.fromkeys(
@@ -99,7 +101,7 @@ class Roles:
             return errors.UNKNOWN_SERVER_ERROR
         return errors.NONE
 
-    def _try(self, name: str, topic_id: bytes, state: Any) -> int:
+    def _try(self, name: str, topic_id: bytes, state: State) -> int:
         try:
             return self._take(name, topic_id, state)
         except OSError as error:
@@ -109,7 +111,7 @@ class Roles:
             log.exception(f"{name}-{state.partition_index} could not take its role", error)
             return errors.UNKNOWN_SERVER_ERROR
 
-    def _take(self, name: str, topic_id: bytes, state: Any) -> int:
+    def _take(self, name: str, topic_id: bytes, state: State) -> int:
         key = name, state.partition_index
         replica = self._replicas.get(key)
         if replica is None:
@@ -138,14 +140,14 @@ class Roles:
         told = self._partition_epochs.get(key, -1)
         return max(told, replica.leadership.partition_epoch) if replica.leadership is not None else told
 
-    def _lead(self, replica: Replica, state: Any) -> None:
+    def _lead(self, replica: Replica, state: State) -> None:
         self._replication.stop(replica)
         replica.become_leader(state.leader_epoch, state.replicas, state.isr, state.partition_epoch)
         coordinator = self._coordinators.get(replica.topic)
         if coordinator is not None:
             coordinator.elected(replica.index, state.leader_epoch)
 
-    def _follow(self, replica: Replica, state: Any) -> None:
+    def _follow(self, replica: Replica, state: State) -> None:
         replica.become_follower(state.leader_epoch, state.leader)
         coordinator = self._coordinators.get(replica.topic)
         if coordinator is not None:
@@ -154,7 +156,7 @@ class Roles:
 
     # -- StopReplica
 
-    def stop(self, request: Any) -> Work:
+    def stop(self, request: StopReplicaRequest) -> Work[Codes]:
         """The error of each partition."""
         codes: Codes = {}
         for name, index, leader_epoch, is_deleted in stops_of(request):
@@ -185,6 +187,6 @@ class Roles:
         self._storage.delete(replica.topic, replica.index)
 
 
-def refused(request: Any, code: int) -> Codes:
+def refused(request: LeaderAndIsrRequest, code: int) -> Codes:
     """Of a LeaderAndIsr that is refused as a whole."""
     return {(name, state.partition_index): code for name, _, state in states_of(request)}

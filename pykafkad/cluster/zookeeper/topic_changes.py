@@ -34,9 +34,10 @@ from pykafkad.zookeeper.znodes import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pykafkad.cluster.controller import Created, Deleted
+    from pykafkad.cluster.controller import CreatableTopic, Created, CreatePartitionsTopic, Deleted, Extended
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.names import Names
+    from pykafkad.cluster.topic_creation import Outcome
     from pykafkad.cluster.zookeeper.asking import Asking
     from pykafkad.cluster.zookeeper.configs import ClusterConfigs
     from pykafkad.config import BrokerConfig
@@ -87,7 +88,7 @@ class TopicChanges:
 
     # -- creation
 
-    def create_topics(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
+    def create_topics(self, topics: Sequence[CreatableTopic], validate_only: bool, done: Created) -> None:
         if not self._is_controller():
             self._refuse(topics, KafkaError(errors.NOT_CONTROLLER), Planned, done)
             return
@@ -101,11 +102,21 @@ class TopicChanges:
 
         self._line.run(work, ended)
 
-    def _refuse(self, topics: Sequence[Any], error: KafkaError, kind: Any, done: Created) -> None:
+    def _refuse(
+        self,
+        topics: Sequence[CreatableTopic] | Sequence[CreatePartitionsTopic],
+        error: KafkaError,
+        kind: type[Outcome],
+        done: Callable[[Sequence[Outcome]], None],
+    ) -> None:
         self._run(refused(topics, error, kind), lambda planned: tell(done, planned))
 
     def _create(
-        self, topics: Sequence[Any], validate_only: bool, done: Created, in_image: Created | None = None
+        self,
+        topics: Sequence[CreatableTopic],
+        validate_only: bool,
+        done: Created,
+        in_image: Created | None = None,
     ) -> Work:
         """`in_image` is told before `done`, of those that came to be."""
         planned = yield from self._planner.plan(topics)
@@ -164,14 +175,18 @@ class TopicChanges:
 
     # -- growth
 
-    def create_partitions(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
+    def create_partitions(
+        self, topics: Sequence[CreatePartitionsTopic], validate_only: bool, done: Extended
+    ) -> None:
         if not self._is_controller():
             self._refuse(topics, KafkaError(errors.NOT_CONTROLLER), Grown, done)
             return
         work = self._grow(topics, validate_only, done)
         self._plan(work, lambda error: self._refuse(topics, error, Grown, done))
 
-    def _grow(self, topics: Sequence[Any], validate_only: bool, done: Created) -> Work:
+    def _grow(
+        self, topics: Sequence[CreatePartitionsTopic], validate_only: bool, done: Extended
+    ) -> Work[None]:
         planned = []
         for wanted in topics:
             grown = Grown(wanted.name)
@@ -197,7 +212,7 @@ class TopicChanges:
         else:
             self._wait(lambda: all(map(has, good)), over)
 
-    def _grow_one(self, wanted: Any, grown: Grown, validate_only: bool) -> Work:
+    def _grow_one(self, wanted: CreatePartitionsTopic, grown: Grown, validate_only: bool) -> Work:
         path = topic(wanted.name)
         for _ in range(MAX_TRIES):
             (found,) = yield from self._asking.ask(GetData(path))

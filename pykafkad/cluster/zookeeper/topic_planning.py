@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.topic_creation import Names
     from pykafkad.config import BrokerConfig
+    from pykafkad.messages import CreatePartitionsRequest, CreateTopicsRequest
     from pykafkad.slices import Work
     from pykafkad.zookeeper.znodes import Assignment
 
@@ -40,7 +41,7 @@ class ClusterPlanner(Planner):
         super().__init__(config, image, names, lambda count: [])
         self._random = random
 
-    def _placed(self, topic: Any, planned: Planned) -> list[list[int]]:
+    def _placed(self, topic: CreateTopicsRequest.CreatableTopic, planned: Planned) -> list[list[int]]:
         count = (
             int(self._config["num.partitions"]) if topic.num_partitions == NOT_SET else topic.num_partitions
         )
@@ -85,7 +86,9 @@ class Grown:
         self.replicas: list[list[int]] = []
 
 
-def grow(wanted: Any, grown: Grown, assignment: Assignment, image: Image) -> Work:
+def grow(
+    wanted: CreatePartitionsRequest.CreatePartitionsTopic, grown: Grown, assignment: Assignment, image: Image
+) -> Work:
     """Fill in the replicas; KafkaError where the topic cannot have these partitions."""
     if any(each.is_reassigned for each in assignment.partitions.values()):
         why = f"A partition reassignment is in progress for the topic '{wanted.name}'."

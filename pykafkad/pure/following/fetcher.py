@@ -16,10 +16,13 @@ and with the log as long as it was.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from pykafkad import errors
 from pykafkad.pure.following.session import FollowerSession, Key, Named, Wanted
+
+if TYPE_CHECKING:
+    from pykafkad.messages import FetchResponse, ListOffsetsResponse, OffsetForLeaderEpochResponse
 
 FETCHING, TRUNCATING, LATEST, EARLIEST = range(4)
 LATEST_TIMESTAMP, EARLIEST_TIMESTAMP = -1, -2
@@ -275,8 +278,7 @@ class Fetcher:
         for partition in self.partitions.values():
             self.delay(partition, now_ms)
 
-    def fetched(self, response: Any, now_ms: int) -> list[Act]:
-        """A FetchResponse."""
+    def fetched(self, response: FetchResponse, now_ms: int) -> list[Act]:
         self._session.answered(response.error_code, response.session_id)
         if response.error_code not in SESSION_ERRORS:
             self.lost(now_ms)
@@ -288,7 +290,9 @@ class Fetcher:
             for act in self._act(partition, row, now_ms)
         ]
 
-    def _answered(self, topic: Any, row: Any) -> Following | None:
+    def _answered(
+        self, topic: FetchResponse.FetchableTopicResponse, row: FetchResponse.PartitionData
+    ) -> Following | None:
         """The partition that this row is about, if it is still as it was when it was asked for."""
         partition = (
             self.partitions.get((topic.topic, row.partition_index))
@@ -310,7 +314,7 @@ class Fetcher:
             return None
         return partition
 
-    def _act(self, partition: Following, row: Any, now_ms: int) -> Iterable[Act]:
+    def _act(self, partition: Following, row: FetchResponse.PartitionData, now_ms: int) -> Iterable[Act]:
         code = row.error_code
         if code == errors.OFFSET_OUT_OF_RANGE:
             self._becomes(partition, LATEST)
@@ -333,8 +337,7 @@ class Fetcher:
             self.delay(partition, now_ms)
         return Refused(partition, code, is_final)
 
-    def offsets_told(self, asked: AskOffsets, response: Any, now_ms: int) -> list[Act]:
-        """A ListOffsetsResponse."""
+    def offsets_told(self, asked: AskOffsets, response: ListOffsetsResponse, now_ms: int) -> list[Act]:
         rows = {
             (topic.name, row.partition_index): row for topic in response.topics for row in topic.partitions
         }
@@ -366,8 +369,8 @@ class Fetcher:
         else:
             self.delay(partition, now_ms)  # it has our end after all: no hurry to ask for it again
 
-    def epochs_told(self, asked: AskEpochs, response: Any, now_ms: int) -> list[Act]:
-        """An OffsetForLeaderEpochResponse. Who had to cut asks again, until the two logs agree."""
+    def epochs_told(self, asked: AskEpochs, response: OffsetForLeaderEpochResponse, now_ms: int) -> list[Act]:
+        """Who had to cut asks again, until the two logs agree."""
         rows = {(topic.topic, row.partition): row for topic in response.topics for row in topic.partitions}
         acts: list[Act] = []
         for partition, epoch in asked.partitions:
@@ -382,7 +385,9 @@ class Fetcher:
                 acts += self._parted(partition, epoch, row)
         return acts
 
-    def _parted(self, partition: Following, epoch: int, row: Any) -> Iterable[Act]:
+    def _parted(
+        self, partition: Following, epoch: int, row: OffsetForLeaderEpochResponse.EpochEndOffset
+    ) -> Iterable[Act]:
         end_offset, last_epoch = partition.log.next_fetch
         if (row.leader_epoch, last_epoch) == (epoch, epoch) and row.end_offset >= end_offset:
             self._becomes(partition, FETCHING)

@@ -10,14 +10,14 @@ protocol), KIP-800 (reasons).
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeGroupsResponse, HeartbeatResponse
 from pykafkad.pure.effects import Caller, Effects, Record, TimerKey, answered
 from pykafkad.pure.groups import classic_join, classic_rebalance
-from pykafkad.pure.groups.classic_answers import leave_answer, left, sync_answer
+from pykafkad.pure.groups.classic_answers import LeftMember, leave_answer, left, sync_answer
 from pykafkad.pure.groups.classic_join import check_member, client_reason, log_fenced
 from pykafkad.pure.groups.classic_member import Member
 from pykafkad.pure.groups.classic_records import (
@@ -35,7 +35,14 @@ from pykafkad.pure.refusals import told_as
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-    from pykafkad.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+    from pykafkad.messages import (
+        GroupMetadataKey,
+        GroupMetadataValue,
+        HeartbeatRequest,
+        JoinGroupRequest,
+        LeaveGroupRequest,
+        SyncGroupRequest,
+    )
     from pykafkad.pure.groups.table import CheckPartition, GroupTable
 
 DescribedGroup = DescribeGroupsResponse.DescribedGroup
@@ -156,7 +163,7 @@ class ClassicGroup(ClassicState):
             classic_rebalance.rebalance(self, effects, reason, now_ms)
         return effects
 
-    def _leave_one(self, effects: Effects, leaving: Any) -> Any:
+    def _leave_one(self, effects: Effects, leaving: LeaveGroupRequest.MemberIdentity) -> LeftMember:
         roster = self.roster
         member_id: str | None = leaving.member_id
         instance_id = leaving.group_instance_id
@@ -306,7 +313,7 @@ def differs(said: str | None, known: str | None) -> bool:
 # -- loading
 
 
-def replay(groups: GroupTable, key: Any, value: Any) -> None:
+def replay(groups: GroupTable, key: GroupMetadataKey, value: GroupMetadataValue) -> None:
     """Build the group from its record while loading: Stable if it has members, else Empty."""
     group = ClassicGroup(groups, key.group, 0)
     roster = group.roster
@@ -327,7 +334,7 @@ def replay(groups: GroupTable, key: Any, value: Any) -> None:
     groups.by_id[key.group] = group
 
 
-def loaded_member(each: Any, protocol_name: str) -> Member:
+def loaded_member(each: GroupMetadataValue.MemberMetadata, protocol_name: str) -> Member:
     timeout_ms = each.session_timeout if each.rebalance_timeout == -1 else each.rebalance_timeout
     return Member(
         each.member_id,

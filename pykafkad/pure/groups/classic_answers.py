@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.messages import (
@@ -12,6 +12,9 @@ from pykafkad.messages import (
     SyncGroupResponse,
 )
 from pykafkad.pure.effects import Caller
+
+if TYPE_CHECKING:
+    from pykafkad.messages import LeaveGroupRequest
 
 JoinMember = JoinGroupResponse.JoinGroupResponseMember
 LeftMember = LeaveGroupResponse.MemberResponse
@@ -30,7 +33,7 @@ def join_answer(
     protocol_type: str | None,
     protocol_name: str | None,
     leader_id: str | None,
-    members: list[Any] | None = None,
+    members: list[JoinMember] | None = None,
     skip_assignment: bool = False,
 ) -> JoinGroupResponse:
     return JoinGroupResponse(
@@ -60,8 +63,8 @@ def sync_answer(
     return SyncGroupResponse(assignment=assignment, protocol_type=protocol_type, protocol_name=protocol_name)
 
 
-def left(leaving: Any, error_code: int = 0) -> LeftMember:
-    """The result for one member of a LeaveGroup request (a MemberIdentity)."""
+def left(leaving: LeaveGroupRequest.MemberIdentity, error_code: int = 0) -> LeftMember:
+    """The result for one member of a LeaveGroup request."""
     return LeftMember(
         member_id=leaving.member_id, group_instance_id=leaving.group_instance_id, error_code=error_code
     )

@@ -36,7 +36,7 @@ from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, STA
 from pykafkad.pure.refusals import told_as
 
 if TYPE_CHECKING:
-    from pykafkad.messages import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
+    from pykafkad.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
     from pykafkad.pure.groups.classic_state import ClassicState
 
     Asked = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest
@@ -339,7 +339,9 @@ def check_member(group: ClassicState, request: Asked, operation: str) -> Member:
         raise
 
 
-def log_fenced(group: ClassicState, error: KafkaError, request: Asked, operation: str) -> None:
+def log_fenced(
+    group: ClassicState, error: KafkaError, request: Asked | LeaveGroupRequest.MemberIdentity, operation: str
+) -> None:
     if error.code == errors.FENCED_INSTANCE_ID and request.group_instance_id is not None:
         group.settings.log(
             f"Request memberId={request.member_id} for static member with"
@@ -360,5 +362,5 @@ def rebalance_timeout_of(request: JoinGroupRequest, caller: Caller) -> int:
     return int(request.session_timeout_ms)
 
 
-def client_reason(request: JoinGroupRequest) -> str:
+def client_reason(request: JoinGroupRequest | LeaveGroupRequest.MemberIdentity) -> str:
     return f"client reason: {request.reason or 'not provided'}"

@@ -278,7 +278,7 @@ def leave(group: ConsumerGroup, request: LeaveGroupRequest, caller: Caller, now_
     return effects
 
 
-def who_leaves(update: Update, leaving: Any) -> Member:
+def who_leaves(update: Update, leaving: LeaveGroupRequest.MemberIdentity) -> Member:
     group = update.group
     instance_id = leaving.group_instance_id
     if instance_id is None:

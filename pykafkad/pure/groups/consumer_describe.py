@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.messages import ConsumerGroupDescribeResponse
 from pykafkad.pure.groups.classic_member import most_voted
@@ -48,7 +48,7 @@ def described(group: ConsumerGroup) -> Generator[None, None, DescribedGroup]:
     return answer
 
 
-def member_of(group: ConsumerGroup, member: Member, topics: Topics) -> Any:
+def member_of(group: ConsumerGroup, member: Member, topics: Topics) -> DescribedMember:
     current: dict[bytes, set[int]] = {}
     for epochs in (member.assigned, member.revoking):
         for topic_id, partitions in epochs.items():
@@ -68,7 +68,7 @@ def member_of(group: ConsumerGroup, member: Member, topics: Topics) -> Any:
     )
 
 
-def assignment_of(partitions: Mapping[bytes, Iterable[int]], topics: Topics) -> Any:
+def assignment_of(partitions: Mapping[bytes, Iterable[int]], topics: Topics) -> Assignment:
     """An assignment by topic names; topics that do not exist any more are left out."""
     there = topics.topics_by_id
     return Assignment(

@@ -128,7 +128,9 @@ def told(old: Member, request: ConsumerGroupHeartbeatRequest, caller: Caller) ->
     return old.but(**changes)
 
 
-def answer(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, old: Member, new: Member) -> Any:
+def answer(
+    group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, old: Member, new: Member
+) -> ConsumerGroupHeartbeatResponse:
     """The answer has the assignment only if it changed, or if the member has sent all its fields."""
     told_topics = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     told_all = (
@@ -143,7 +145,7 @@ def answer(group: ConsumerGroup, request: ConsumerGroupHeartbeatRequest, old: Me
     )
 
 
-def assignment_of(assigned: Epochs) -> Any:
+def assignment_of(assigned: Epochs) -> Assignment:
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, partitions=sorted(assigned[topic_id]))

@@ -7,7 +7,12 @@ member epoch in which they were assigned: topic id -> partition -> epoch. KIP-84
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pykafkad.messages import ConsumerGroupHeartbeatRequest
 
 STABLE, UNREVOKED, UNRELEASED, UNKNOWN = 0, 1, 2, 127
 STATES = (STABLE, UNREVOKED, UNRELEASED)
@@ -120,7 +125,7 @@ class Member:
         return self.state == STABLE and self.epoch == epoch
 
 
-def partitions_of(topics: Any) -> dict[bytes, set[int]]:
+def partitions_of(topics: Iterable[ConsumerGroupHeartbeatRequest.TopicPartitions]) -> dict[bytes, set[int]]:
     """Topics with partitions, from the list in a request."""
     found: dict[bytes, set[int]] = {}
     for topic in topics:

@@ -11,7 +11,6 @@ always gives the same bytes.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pykafkad.messages import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -71,7 +70,7 @@ def member_record(group_id: str, member: Member, names: Sequence[str] | None = N
     return ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id), value
 
 
-def classic_metadata(classic: Classic) -> Any:
+def classic_metadata(classic: Classic) -> ClassicMetadata:
     return ClassicMetadata(
         session_timeout_ms=classic.session_timeout_ms,
         supported_protocols=[ClassicProtocol(name=name, metadata=data) for name, data in classic.protocols],
@@ -116,7 +115,7 @@ def assignment_tombstone(group_id: str, member_id: str) -> Record:
     return ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id), None
 
 
-def current_topics(epochs: Epochs) -> list[Any]:
+def current_topics(epochs: Epochs) -> list[CurrentTopic]:
     topics = []
     for topic_id in sorted(epochs):
         partitions = sorted(epochs[topic_id])
@@ -145,7 +144,7 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
 # -- reading
 
 
-def with_metadata(member: Member, value: Any) -> Member:
+def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Member:
     metadata = value.classic_member_metadata
     classic = None
     if metadata is not None:
@@ -164,7 +163,7 @@ def with_metadata(member: Member, value: Any) -> Member:
     )
 
 
-def with_assignment(member: Member, value: Any) -> Member:
+def with_assignment(member: Member, value: ConsumerGroupCurrentMemberAssignmentValue) -> Member:
     return member.but(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
@@ -174,7 +173,7 @@ def with_assignment(member: Member, value: Any) -> Member:
     )
 
 
-def epochs_of(topics: Any, member_epoch: int) -> Epochs:
+def epochs_of(topics: Sequence[CurrentTopic], member_epoch: int) -> Epochs:
     """Before Kafka 4.3 the epochs of assignments were not written: then the member's epoch is used."""
     found: Epochs = {}
     for topic in topics:
@@ -185,5 +184,5 @@ def epochs_of(topics: Any, member_epoch: int) -> Epochs:
     return found
 
 
-def share_of(value: Any) -> Share:
+def share_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Share:
     return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}

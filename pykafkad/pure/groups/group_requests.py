@@ -7,7 +7,7 @@ with its last offset, unless a transaction is open.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.errors import NONE, KafkaError
 from pykafkad.messages import ListGroupsResponse
@@ -27,11 +27,11 @@ EXPIRED_AT_ONCE = 500  # offsets
 
 def listed(
     groups: GroupTable, states: Collection[str], types: Collection[str]
-) -> Generator[None, None, list[Any]]:
+) -> Generator[None, None, list[ListedGroup]]:
     """The groups that match, in Kafka's order. Empty filters match everything; states and types are in lower case."""
     groups.most = max(groups.most, len(groups.by_id))
     bits = bits_for(groups.most)
-    rows: list[Any] = []
+    rows: list[ListedGroup] = []
     places: list[int] = []
     for number, group_id in enumerate(list(groups.by_id)):
         if number % LISTED_AT_ONCE == LISTED_AT_ONCE - 1:

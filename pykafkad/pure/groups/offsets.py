@@ -7,13 +7,14 @@ transaction has replaced it (KIP-98, KIP-447).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.messages import OffsetCommitKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from pykafkad.messages import OffsetCommitValue
     from pykafkad.pure.effects import Record
 
 NO_PRODUCER = -1
@@ -24,7 +25,7 @@ class Offset:
 
     __slots__ = ("commit_ms", "expire_ms", "leader_epoch", "metadata", "offset", "record_offset", "topic_id")
 
-    def __init__(self, value: Any, record_offset: int) -> None:
+    def __init__(self, value: OffsetCommitValue, record_offset: int) -> None:
         self.offset: int = value.offset
         self.leader_epoch: int = value.leader_epoch
         self.metadata: str = value.metadata
@@ -90,7 +91,13 @@ class Offsets(Table):
                 return True
         return False
 
-    def replay(self, key: Any, value: Any, record_offset: int = -1, producer_id: int = NO_PRODUCER) -> None:
+    def replay(
+        self,
+        key: OffsetCommitKey,
+        value: OffsetCommitValue | None,
+        record_offset: int = -1,
+        producer_id: int = NO_PRODUCER,
+    ) -> None:
         if value is None:
             self._replay_tombstone(key)
         elif producer_id == NO_PRODUCER:
@@ -105,7 +112,7 @@ class Offsets(Table):
             table.put(key.group, key.topic, key.partition, Offset(value, record_offset))
             self.open_transactions.setdefault(key.group, set()).add(producer_id)
 
-    def _replay_tombstone(self, key: Any) -> None:
+    def _replay_tombstone(self, key: OffsetCommitKey) -> None:
         self.remove(key.group, key.topic, key.partition)
         for producer_id in self.open_transactions.get(key.group, ()):
             self.pending[producer_id].remove(key.group, key.topic, key.partition)

@@ -117,7 +117,7 @@ class Groups(GroupTable):
 
     def list_groups(
         self, states: Collection[str], types: Collection[str]
-    ) -> Generator[None, None, list[Any]]:
+    ) -> Generator[None, None, list[group_requests.ListedGroup]]:
         return group_requests.listed(self, states, types)
 
     def delete_groups(self, group_ids: Iterable[str], effects: Effects) -> dict[str, int]:
