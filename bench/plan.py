@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from bench.measures import QUICK, Numbers, Sizes
@@ -24,7 +24,7 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def run(make: list[MakeSide], sizes: Sizes, only: list[str]) -> Outcome:
+def run(make: Sequence[MakeSide], sizes: Sizes, only: list[str]) -> Outcome:
     outcome = Outcome({}, [])
     works = [work for work in WORKS if not only or work.name in only]
     if sizes is not QUICK and (not only or "start" in only):
@@ -45,7 +45,7 @@ def run(make: list[MakeSide], sizes: Sizes, only: list[str]) -> Outcome:
     return outcome
 
 
-def _start_alone(make: list[MakeSide], outcome: Outcome) -> None:
+def _start_alone(make: Sequence[MakeSide], outcome: Outcome) -> None:
     for factory in make:
         side = factory()
         try:

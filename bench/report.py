@@ -51,8 +51,8 @@ def number(value: float | None) -> str:
     return f"{value:.1f}" if value >= 10 else f"{value:.3f}"
 
 
-def table(rows: list[dict[str, Any]]) -> str:
-    head = ["", "unit", "pykafkad", "Kafka", "ratio", "target", "met"]
+def table(rows: list[dict[str, Any]], theirs: str = "kafka") -> str:
+    head = ["", "unit", "pykafkad", theirs.capitalize(), "ratio", "target", "met"]
     lines = [head]
     for row in rows:
         met = {True: "yes", False: "NO", None: ""}[row["met"]]

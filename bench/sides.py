@@ -125,6 +125,8 @@ class Kafka(Side):
 
 class Pykafkad(Side):
     name = "pykafkad"
+    python = sys.executable
+    checkout = Path(__file__).parents[1]
 
     def __init__(self, config: dict[str, str] | None = None) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="bench-pykafkad-"))
@@ -137,13 +139,14 @@ class Pykafkad(Side):
         return self.directory / "data"
 
     def spawn(self) -> None:
-        command = [sys.executable, "-m", "pykafkad", "start", "--port", str(self.port)]
+        command = [self.python, "-m", "pykafkad", "start", "--port", str(self.port)]
         with (self.directory / "server.log").open("ab") as log:
             self.process = subprocess.Popen(
                 [*command, "--data", str(self.data), *OVERRIDES, *self.overrides],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                cwd=self.checkout,
             )
         self.pid = self.process.pid
 
@@ -167,3 +170,14 @@ class Pykafkad(Side):
 
     def remove(self) -> None:
         shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def pykafkad_of(checkout: Path) -> type[Pykafkad]:
+    """The broker of another checkout, run by the Python of its own environment."""
+
+    class Before(Pykafkad):
+        name = "before"
+        python = str(checkout / ".venv" / "bin" / "python")
+
+    Before.checkout = checkout
+    return Before
