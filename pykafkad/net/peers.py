@@ -58,9 +58,8 @@ class Purpose(NamedTuple):
     """What a connection is for. Kafka's brokers say it by the client id, which may hold a number of the asker."""
 
     client_id: str
-    asks_versions: bool = (
-        False  # ApiVersions first, and the newest version that both know; else the sender's own is sent
-    )
+    # ApiVersions first, and the newest version that both know; else the sender's own is sent.
+    asks_versions: bool = False
     backoff_ms: int = RECONNECT_BACKOFF_MS
     request_timeout_ms: int = REQUEST_TIMEOUT_MS
     under_way_max: int = UNDER_WAY_MAX

@@ -83,7 +83,7 @@ def queue(partition: Log, batch: Batch, data: memoryview, now_ms: int) -> None:
         partition.save_files()
     if partition.active.must_roll(batch.size, last_offset, batch.max_timestamp, now_ms):
         partition.log_end_offset = (
-            offset  # the segment's name: the offsets in it must not be too far from that
+            offset  # the new segment's name, from which its offsets must not be too far
         )
         partition.roll(now_ms)
     partition.active.queue(data, offset, last_offset, batch.max_timestamp)

@@ -121,9 +121,8 @@ class Log:
         self.high_watermark = self.last_stable_offset = 0
         self.recovery_point = self.flushed_offset = 0
         self.last_flush_ms = 0
-        self.cuts = (
-            0  # how often its end was cut off: what a fsync is told to cover may be gone when it is done
-        )
+        # How often its end was cut off: what a fsync is told to cover may be gone when it is done.
+        self.cuts = 0
         self.first_dirty_offset: int | None = None  # below it the log is compacted; None: it never was
         self.producers = ProducerState()
         self.epochs = LeaderEpochs()
@@ -132,9 +131,8 @@ class Log:
         self.bases: list[int] = []  # of the segments, for the search by offset
         self.aborted_bases: list[int] | None = None  # segments with a transaction index; None: not looked at
         self.active: Segment
-        self.start_is_stated = (
-            False  # by a checkpoint, and the renames that say it too may not be on the disk
-        )
+        # By a checkpoint, and the renames that say it too may not be on the disk.
+        self.start_is_stated = False
         self._dirty = False
         self._unsaved = True  # the small files beside the log may be missing or old
         self.is_served = True
