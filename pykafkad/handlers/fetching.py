@@ -149,6 +149,7 @@ class Fetch:
             for partition, place in self.places.items()
             if self.has_moved(partition, *self.answers[place][:2])
         ]
+        self.context.defer()
         self.broker.wait(self.context.connection, self.partitions, left_ms, self.attempt_of_many, unheard)
 
     def has_moved(self, partition: Replica, followed: Followed, answer: PartitionData) -> bool:

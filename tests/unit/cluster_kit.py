@@ -15,6 +15,7 @@ from pykafkad.cluster.zookeeper.roles import Roles
 from pykafkad.config import TopicConfig
 from pykafkad.coordinator.groups import GroupCoordinator
 from pykafkad.handlers import cluster_apis
+from pykafkad.replication.quotas import LEADER, ReplicationQuota
 from pykafkad.slices import Wait, Work
 from tests.unit.data_kit import Desk
 
@@ -28,7 +29,8 @@ TOPIC_ID = b"topic-id-of-some"
 
 
 class FakeReplication:
-    def __init__(self) -> None:
+    def __init__(self, desk: ClusterDesk) -> None:
+        self.leader_quota = ReplicationQuota(LEADER, desk.config, desk.clock, desk.cluster_image)
         self.followed: dict[str, tuple[int, int]] = {}
         self.stopped: list[str] = []
 
@@ -44,7 +46,7 @@ class FakeCluster:
     def __init__(self, desk: ClusterDesk) -> None:
         self.broker_epoch = BROKER_EPOCH
         self.controller_id = -1
-        self.replication = FakeReplication()
+        self.replication = FakeReplication(desk)
         self.publishers = Publishers()
         self.control = Control(
             desk.cluster_image,

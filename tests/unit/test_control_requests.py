@@ -192,6 +192,29 @@ def test_who_leads_serves_produce_and_fetch_and_who_follows_does_not(desk: Clust
     assert values_of(answer.responses[0].partitions[0]) == [b"a"]
 
 
+@pytest.mark.parametrize("follower", [1, -1])
+@pytest.mark.parametrize("count", [1, 80, 300])
+def test_a_fetch_of_any_size_that_waits_has_its_place_and_its_answer_with_the_next_records(
+    desk: ClusterDesk, count: int, follower: int
+) -> None:
+    """Also one that comes to waiting in the steps that are taken at once."""
+    desk.lead_and_follow(*(state(index, isr=[0] if follower < 0 else [0, 1]) for index in range(count)))
+    desk.live(0, 1, 2, topic_states=[topic_known(*(known(index) for index in range(count)))])
+    asked = [{"partition": index, "log_start_offset": 0} for index in range(count)]
+    waits = desk.send(fetch("orders", *asked, replica_id=follower, max_wait_ms=500), 12)
+    desk.end_pass()
+    desk.advance(0)
+    assert waits is not None, "nobody would ever be answered"
+    assert desk.answer_of(waits, "FetchRequest", 12) is None
+    desk.ask(produce("orders", count - 1, batch(b"a")), 9)
+    desk.end_pass()
+    for _ in range(100):
+        desk.advance(0)
+    answer = desk.answer_of(waits, "FetchRequest", 12)
+    found = {row.partition_index: values_of(row) for row in answer.responses[0].partitions}
+    assert found[count - 1] == [b"a"]
+
+
 def test_a_leader_in_a_new_epoch_goes_on_with_its_log_and_is_not_fetched_for(desk: ClusterDesk) -> None:
     desk.lead_and_follow(state(leader=1))
     assert desk.parts.replication.followed == {"orders-0": (1, 0)}
