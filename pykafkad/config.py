@@ -21,6 +21,7 @@ from pykafkad import (
     config_cluster,
     config_entities,
     config_environment,
+    config_kraft,
     config_listeners,
     config_names,
     config_single_node,
@@ -81,6 +82,7 @@ class BrokerConfig:
         "_values",
         "advertised_listeners",
         "auto_create_topics_enable",
+        "beside_kraft",
         "connections_per_ip_overrides",
         "controller_listeners",
         "delete_topic_enable",
@@ -93,6 +95,7 @@ class BrokerConfig:
         "lowered",
         "metadata_log_dir",
         "node_id",
+        "on_zookeeper",
         "origins",
         "single_node",
         "texts",
@@ -117,20 +120,24 @@ class BrokerConfig:
         self.unknown = [name for name in self.texts if _known(name) is None]
         self._values = dict(_DEFAULTS)
         # With process.roles set Kafka 3.9 leaves ZooKeeper alone, too.
-        self.is_clustered = "zookeeper.connect" in self.texts and "process.roles" not in self.texts
-        if self.is_clustered:
+        self.on_zookeeper = "zookeeper.connect" in self.texts and "process.roles" not in self.texts
+        if self.on_zookeeper:
             self._values.update(config_cluster.DEFAULTS)
         everything = self.texts | self.dynamic
         for keys in (BROKER_KEYS, OWN_KEYS):
             for name in keys:
                 if name in everything:
                     self._values[name] = keys[name].parse(everything[name])
+        self.beside_kraft = self["process.roles"] == ["broker"]  # the controllers are other processes
+        self.is_clustered = self.on_zookeeper or self.beside_kraft
         self.single_node: bool = self["pykafkad.single.node"]
         self.lowered = self._lower() if self.single_node else []
         self._check_own()
         self._resolve_node_id()
-        if self.is_clustered:
+        if self.on_zookeeper:
             config_cluster.check(self)
+        elif self.beside_kraft:
+            config_kraft.check(self)
         else:
             self._check_quorum()
         self._check_security()
@@ -224,7 +231,7 @@ class BrokerConfig:
     @property
     def unhonoured(self) -> list[str]:
         """Known keys that are set and have no effect in this broker."""
-        honoured = config_table.honoured(is_clustered=self.is_clustered)
+        honoured = config_table.honoured(is_clustered=self.is_clustered, beside_kraft=self.beside_kraft)
         return [
             name
             for name in self.texts
@@ -248,8 +255,9 @@ class BrokerConfig:
             notes.append(
                 ("info", f"{', '.join(self.ignored_variables)}: these variables change nothing here.")
             )
-        if self["zookeeper.connect"] is not None and not self.is_clustered:
-            said = "zookeeper.connect changes nothing: process.roles is set, so this is a single node"
+        if self["zookeeper.connect"] is not None and not self.on_zookeeper:
+            kind = "the controllers are Kafka's" if self.beside_kraft else "this is a single node"
+            said = f"zookeeper.connect changes nothing: process.roles is set, so {kind}"
             notes.append(("warn", said))
         if self.lowered:
             said = f"{', '.join(self.lowered)}: this is a single node, so each counts as 1"
@@ -297,9 +305,9 @@ class BrokerConfig:
         if sorted(roles) != ["broker", "controller"]:
             message = (
                 f"Invalid value {','.join(roles)} for configuration process.roles: "
-                "this broker is its own controller, and can be neither without the other"
+                "this broker is its own controller, or a broker alone, beside controllers of Apache Kafka"
             )
-            raise ConfigError("process.roles", ",".join(roles), message, "broker,controller")
+            raise ConfigError("process.roles", ",".join(roles), message, "broker,controller or broker")
         voters = {java.parse_int(voter.partition("@")[0]) for voter in self["controller.quorum.voters"]}
         if voters and self.node_id not in voters:
             message = (
@@ -327,8 +335,10 @@ class BrokerConfig:
         self.listeners = found.clients
         self.advertised_listeners = found.advertised
         self.controller_listeners = found.controllers
-        if self.is_clustered:
+        if self.on_zookeeper:
             config_cluster.check_listeners(self)
+        elif self.beside_kraft:
+            config_kraft.check_listeners(self)
         overrides = self["max.connections.per.ip.overrides"]
         self.connections_per_ip_overrides = config_listeners.parse_overrides(overrides)
 

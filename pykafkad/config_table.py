@@ -439,6 +439,13 @@ OF_A_SINGLE_NODE: frozenset[str] = frozenset({
     "metadata.max.retention.ms",
 })  # fmt: skip
 
+# Those that only a broker beside controllers of Apache Kafka acts upon.
+BESIDE_KRAFT: frozenset[str] = frozenset({
+    "broker.heartbeat.interval.ms", "broker.session.timeout.ms", "controller.quorum.fetch.snapshot.max.bytes",
+    "controller.quorum.fetch.timeout.ms", "controller.quorum.request.timeout.ms",
+    "controller.quorum.retry.backoff.ms", "initial.broker.registration.timeout.ms",
+})  # fmt: skip
+
 # The keys that this broker acts upon; any other known key that is set is named in one warning at start.
 HONOURED: frozenset[str] = frozenset({
     "add.partitions.to.txn.retry.backoff.max.ms", "add.partitions.to.txn.retry.backoff.ms",
@@ -500,6 +507,8 @@ IN_PART: dict[str, str] = {
 }
 
 
-def honoured(*, is_clustered: bool) -> frozenset[str]:
+def honoured(*, is_clustered: bool, beside_kraft: bool = False) -> frozenset[str]:
     """Those that this kind of broker acts upon."""
+    if beside_kraft:  # it has a copy of the metadata log
+        return HONOURED | BESIDE_KRAFT
     return HONOURED - (OF_A_SINGLE_NODE if is_clustered else OF_A_CLUSTER)

@@ -418,11 +418,19 @@ def host_of(connection: Any) -> str:
 def run(config: BrokerConfig, *, data_is_default: bool, starter: Starter | None = None) -> int:
     """Start, say so, serve until told to stop, or until the starter is gone; the exit code."""
     said = f"data is kept in {os.pathsep.join(config.log_dirs)}" if data_is_default else None
-    if not config.is_clustered:
-        return serve(Broker(config), said, starter)
-    from pykafkad.clustered import ClusterBroker
+    return serve(kind_of_broker(config)(config), said, starter)
 
-    return serve(ClusterBroker(config), said, starter)
+
+def kind_of_broker(config: BrokerConfig) -> type[Broker]:
+    if config.on_zookeeper:
+        from pykafkad.clustered import ClusterBroker
+
+        return ClusterBroker
+    if config.beside_kraft:
+        from pykafkad.beside_kraft import KraftBroker
+
+        return KraftBroker
+    return Broker
 
 
 def serve(broker: Broker, said: str | None = None, starter: Starter | None = None) -> int:

@@ -81,6 +81,13 @@ class Delta:
         return chain(sorted(self.elected.get(topic.id, ())), range(self.grown.get(topic.id, count), count))
 
     @property
+    def is_empty(self) -> bool:
+        """Nothing has changed that anybody acts upon."""
+        topics = self.created or self.deleted or self.grown or self.elected
+        others = self.client_quotas or self.acls or self.scram_users or self.delegation_tokens
+        return not (self.is_whole or topics or self.configs or self.brokers or self.features or others)
+
+    @property
     def only_adds(self) -> bool:
         """There are new partitions, and nothing else has changed."""
         changed = self.deleted or self.elected or self.configs or self.brokers or self.features

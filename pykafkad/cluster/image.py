@@ -247,17 +247,21 @@ class Image:
     def _unregister_broker(self, record: messages.UnregisterBrokerRecord) -> None:
         self._broker(record.broker_id, record.broker_epoch)
         del self.brokers[record.broker_id]
+        self._replicas_changed()
 
     def _fence(self, record: messages.FenceBrokerRecord) -> None:
         self._broker(record.id, record.epoch).fenced = True
+        self._replicas_changed()
 
     def _unfence(self, record: messages.UnfenceBrokerRecord) -> None:
         self._broker(record.id, record.epoch).fenced = False
+        self._replicas_changed()
 
     def _broker_change(self, record: messages.BrokerRegistrationChangeRecord) -> None:
         broker = self._broker(record.broker_id, record.broker_epoch)
         if record.fenced:
             broker.fenced = record.fenced > 0
+            self._replicas_changed()
         if record.in_controlled_shutdown:
             broker.in_controlled_shutdown = True
         if record.log_dirs:

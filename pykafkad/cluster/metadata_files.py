@@ -87,17 +87,20 @@ def epoch_in_quorum_state(directory: str) -> int:
     return int(number) if found and number.isdigit() else NO_EPOCH
 
 
-def write_quorum_state(directory: str, node_id: int, epoch: int, kraft_version: int) -> None:
-    """This node leads that epoch."""
+def write_quorum_state(
+    directory: str, leader_id: int, epoch: int, kraft_version: int, voters: Iterable[int] = ()
+) -> None:
+    """That node leads that epoch (-1: nobody is known to); it is the only voter where none are named."""
     if kraft_version > 0:
         text = (
-            f'{{"leaderId":{node_id},"leaderEpoch":{epoch},"votedId":-1,'
+            f'{{"leaderId":{leader_id},"leaderEpoch":{epoch},"votedId":-1,'
             f'"votedDirectoryId":"{NO_DIRECTORY}","data_version":1}}'
         )
     else:
+        named = ",".join(f'{{"voterId":{each}}}' for each in tuple(voters) or (leader_id,))
         text = (
-            f'{{"clusterId":"","leaderId":{node_id},"leaderEpoch":{epoch},"votedId":-1,"appliedOffset":0,'
-            f'"currentVoters":[{{"voterId":{node_id}}}],"data_version":0}}'
+            f'{{"clusterId":"","leaderId":{leader_id},"leaderEpoch":{epoch},"votedId":-1,"appliedOffset":0,'
+            f'"currentVoters":[{named}],"data_version":0}}'
         )
     write_text(directory, QUORUM_STATE, text)
 

@@ -67,12 +67,19 @@ class Replay:
 
     def __init__(self, image: Image, contents: Contents) -> None:
         self._image = image
-        self._contents = contents
+        self.contents = self._contents = contents
         self._held: list[tuple[Any, int]] | None = None
 
     @property
     def in_transaction(self) -> bool:
         return self._held is not None
+
+    def take(self, path: str, batch: records.Batch, data: bytes, from_offset: int) -> None:
+        """A batch of the log; of a snapshot see `batch` and `control`."""
+        if batch.attributes & CONTROL_BIT:
+            self.control(data)
+        elif batch.size != NO_OP_SIZE or data[OVERHEAD:] != metadata_records.NO_OP:
+            guarded(path, batch.base_offset, self, data, from_offset)
 
     def batch(self, data: bytes, from_offset: int) -> None:
         for record in records.batch_records(data):
@@ -118,9 +125,9 @@ class Replay:
             self._image.apply(record, offset)
 
 
-def read_directory(directory: str, image: Image) -> Contents:
-    contents = Contents()
-    replay = Replay(image, contents)
+def read_directory(directory: str, image: Image, replay: Replay | None = None) -> Contents:
+    replay = replay or Replay(image, Contents())
+    contents = replay.contents
     listing = Listing(directory)
     contents.snapshots, contents.leftovers = listing.snapshots, listing.leftovers
     for snapshot in reversed(listing.snapshots):
@@ -325,11 +332,7 @@ def read_batch(
         raise MetadataError(f"{path}: offset {batch.base_offset} is not of this segment")
     if next_offset > contents.end_offset:
         check_order(path, batch.base_offset, batch.leader_epoch, contents)
-        data = window.data[start : start + size]
-        if batch.attributes & CONTROL_BIT:
-            replay.control(data)
-        elif size != NO_OP_SIZE or data[OVERHEAD:] != metadata_records.NO_OP:
-            guarded(path, batch.base_offset, replay, data, contents.end_offset)
+        replay.take(path, batch, window.data[start : start + size], contents.end_offset)
         contents.end_offset, contents.last_epoch = next_offset, batch.leader_epoch
         contents.last_timestamp = batch.max_timestamp
         contents.replayed_bytes += size

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from pykafkad import errors
 from pykafkad.cluster.topic_names import INTERNAL
 from pykafkad.errors import KafkaError
-from pykafkad.pure.replication import NOWHERE, Leadership, Members
+from pykafkad.pure.replication import NOWHERE, UNKNOWN, Leadership, Members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Sequence
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
         def advanced(self, replica: Replica | Tail) -> None: ...
         def alter_isr(self, replica: Replica, isr: frozenset[int]) -> None: ...
         def resigned(self, replica: Replica) -> None: ...
+        def may_be_in_sync(self, broker_id: int, broker_epoch: int) -> bool: ...
 
 
 class Tail:
@@ -107,6 +108,12 @@ class Replica:
             self.become_leader(leader_epoch, members.replicas, members.isr, members.partition_epoch)
         elif members.partition_epoch > self.leadership.partition_epoch:
             self.isr_confirmed(leader_epoch, members.isr, members.partition_epoch)
+
+    def assigned(self, replicas: Sequence[int]) -> None:
+        """Of this epoch, in which this node leads, others are replicas."""
+        if self.leadership is not None:
+            self.leadership.assigned(replicas, self.surroundings.now_ms())
+            self._isr_changed()
 
     def become_leader(
         self, leader_epoch: int, replicas: Sequence[int], isr: Sequence[int], partition_epoch: int = 0
@@ -246,19 +253,24 @@ class Replica:
             raise KafkaError(errors.OFFSET_OUT_OF_RANGE)
         return (epoch, end_offset) if epoch < last_epoch or end_offset < offset else None
 
-    def follower_fetched(self, replica: int, end_offset: int, start_offset: int) -> None:
+    def follower_fetched(
+        self, replica: int, end_offset: int, start_offset: int, broker_epoch: int = UNKNOWN
+    ) -> None:
         """That replica asks for what comes after `end_offset`, in this epoch, and its log does not part from ours below.
         KeyError: it is none of the partition's."""
         leadership = self.leadership
         assert leadership is not None
         mark, start = self.log.high_watermark, leadership.followers[replica].start_offset
+        leadership.followers[replica].broker_epoch = broker_epoch
         leadership.fetched(
             replica, end_offset, start_offset, self.log.log_end_offset, self.surroundings.now_ms()
         )
         self._isr_changed()
         if self.waiters and start_offset != start and self.log.high_watermark == mark:
             self.surroundings.advanced(self)  # who deletes records may wait for that
-        if leadership.may_join(replica, self.log.high_watermark):
+        if leadership.may_join(replica, self.log.high_watermark) and self.surroundings.may_be_in_sync(
+            replica, broker_epoch
+        ):
             self._ask_for(leadership, leadership.isr | {replica})
 
     def check_isr(self) -> None:

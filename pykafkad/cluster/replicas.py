@@ -24,6 +24,11 @@ def no_controller(replica: Replica, isr: frozenset[int]) -> None:
     """A node alone has no follower, so no ISR of it changes."""
 
 
+def everybody(broker_id: int, broker_epoch: int) -> bool:
+    """The controller does not look at epochs, or there is no other broker."""
+    return True
+
+
 def no_promises(replica: Replica) -> None:
     """Nobody was promised anything."""
 
@@ -46,6 +51,7 @@ class Replicas:
         self.advanced = advanced
         self.alter_isr = alter_isr
         self.resigned = resigned
+        self.may_be_in_sync: Callable[[int, int], bool] = everybody
         self.table: dict[tuple[str, int], Replica] = {}
         # By (topic, index): None when it is not here, or its log directory is offline.
         self.get = self.table.get

@@ -220,7 +220,8 @@ class ReplicaFetch(ClusterFetch):
         )
         replica = replica_of(self.request)
         if not self.is_noted:
-            partition.follower_fetched(replica, offset, followed.start_offset)
+            epoch = self.request.replica_state.replica_epoch
+            partition.follower_fetched(replica, offset, followed.start_offset, epoch)
         if data is None or not data.size or self.is_held(partition, replica):
             return answer, 0
         answer.records = data

@@ -89,6 +89,14 @@ def is_a_name(host: str | None) -> bool:
     return True
 
 
+def packed_address(address: str) -> bytes:
+    """Its bytes, 4 or 16; that an IPv4 address is written as an IPv6 one, a socket says that takes both."""
+    if ":" in address:
+        packed = _socket.inet_pton(_socket.AF_INET6, address.partition("%")[0])
+        return packed[12:] if packed[:12] == bytes(10) + b"\xff\xff" else packed
+    return _socket.inet_pton(_socket.AF_INET, address)
+
+
 def address_of(host: str) -> str | None:
     """None where nobody knows it. Asks the resolver, which can take long: for a thread."""
     import socket

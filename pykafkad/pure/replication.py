@@ -35,10 +35,18 @@ class Members:
 class Follower:
     """Another replica, as its fetches show it to the leader."""
 
-    __slots__ = ("caught_up_ms", "end_offset", "fetch_ms", "leader_end_offset", "start_offset")
+    __slots__ = (
+        "broker_epoch",
+        "caught_up_ms",
+        "end_offset",
+        "fetch_ms",
+        "leader_end_offset",
+        "start_offset",
+    )
 
     def __init__(self, caught_up_ms: int) -> None:
         self.end_offset = self.start_offset = UNKNOWN
+        self.broker_epoch = UNKNOWN  # in which it fetched last, as far as it says (KIP-903)
         self.caught_up_ms = caught_up_ms  # when it last had caught up
         self.fetch_ms = NEVER_MS  # the time of its last fetch,
         self.leader_end_offset = UNKNOWN  # and the leader's log end offset then
@@ -111,6 +119,14 @@ class Leadership:
         if others:
             self.followers = {each: Follower(now_ms if each in self.isr else NEVER_MS) for each in others}
         self.reconfigure(min_insync_replicas, now_ms)
+
+    def assigned(self, replicas: Iterable[int], now_ms: int) -> None:
+        """Others are replicas now, in the same epoch: those that stay are known as they were."""
+        others = [each for each in replicas if each != self.node_id]
+        if set(others) != set(self.followers):
+            known = self.followers
+            self.followers = {each: known.get(each) or Follower(NEVER_MS) for each in others}
+            self.look_again(now_ms)
 
     # -- the size of the ISR
 

@@ -16,7 +16,7 @@ from pykafkad.messages import AlterPartitionRequest
 from pykafkad.net.peers import Purpose
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.messages import AlterPartitionResponse
@@ -29,6 +29,7 @@ ALTER_PARTITION, NEWEST = 56, 3
 EPOCHS_SINCE = 3  # of the brokers in the ISR
 TOPIC_IDS_SINCE = 2
 UNKNOWN_EPOCH = -1  # nobody checks them on ZooKeeper
+NO_EPOCHS: Mapping[int, int] = {}
 AGAIN_MS = 50
 RECOVERED = 0
 
@@ -59,7 +60,11 @@ class IsrChanges:
         quiet: Quiet,
         controller_id: Callable[[], int],
         broker_epoch: Callable[[], int],
+        *,
+        tells_epochs: bool = False,
     ) -> None:
+        """`tells_epochs`: of the brokers in the ISR, at which a KRaft controller looks (KIP-903)."""
+        self._tells_epochs = tells_epochs
         self._node_id, self._loop, self._connections, self._quiet = node_id, loop, connections, quiet
         self._controller_id, self._broker_epoch = controller_id, broker_epoch
         self._purpose = Purpose(str(node_id), asks_versions=True)
@@ -130,10 +135,15 @@ class IsrChanges:
                 topic = topics[replica.topic] = AlterPartitionRequest.TopicData(
                     topic_name=replica.topic, topic_id=replica.log.topic_id
                 )
-            topic.partitions.append(partition_data(replica.index, leadership, version))
+            epochs = self._epochs_in(leadership) if self._tells_epochs else {}
+            topic.partitions.append(partition_data(replica.index, leadership, version, epochs))
         return AlterPartitionRequest(
             broker_id=self._node_id, broker_epoch=self._broker_epoch(), topics=list(topics.values())
         )
+
+    def _epochs_in(self, leadership: Leadership) -> dict[int, int]:
+        followers = {node: each.broker_epoch for node, each in leadership.followers.items()}
+        return {**followers, self._node_id: self._broker_epoch()}
 
     # -- the answer
 
@@ -177,7 +187,9 @@ class IsrChanges:
             log.warn(text)
 
 
-def partition_data(index: int, leadership: Leadership, version: int) -> PartitionData:
+def partition_data(
+    index: int, leadership: Leadership, version: int, epochs: Mapping[int, int] = NO_EPOCHS
+) -> PartitionData:
     isr = sorted(leadership.asked_for or ())
     data = PartitionData(
         partition_index=index,
@@ -187,7 +199,8 @@ def partition_data(index: int, leadership: Leadership, version: int) -> Partitio
     )
     if version >= EPOCHS_SINCE:
         data.new_isr_with_epochs = [
-            AlterPartitionRequest.BrokerState(broker_id=each, broker_epoch=UNKNOWN_EPOCH) for each in isr
+            AlterPartitionRequest.BrokerState(broker_id=each, broker_epoch=epochs.get(each, UNKNOWN_EPOCH))
+            for each in isr
         ]
     else:
         data.new_isr = isr

@@ -8,7 +8,7 @@ fetched through one connection, that to the leader that was told last.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pykafkad.errors import StartupError
 from pykafkad.pure.java import as_int, hash_code
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     class Surroundings(Protocol):
         """What it is given of the cluster (parts.Cluster)."""
 
-        zookeeper: Any
-
         @property
         def broker_epoch(self) -> int: ...
         @property
@@ -61,9 +59,16 @@ LOOK_MS = 2_500  # at whether the controller is to be told of ISRs that were wri
 
 class Replication:
     def __init__(
-        self, broker: Serving, loop: Loop, connections: Connections, cluster: Surroundings, versions: Versions
+        self,
+        broker: Serving,
+        loop: Loop,
+        connections: Connections,
+        cluster: Surroundings,
+        versions: Versions,
+        controllers: Connections | None = None,
     ) -> None:
-        """Takes over `broker.replicas.alter_isr`. `versions`: see requests.versions_for."""
+        """Takes over `broker.replicas.alter_isr`. `versions`: see requests.versions_for. `controllers`: where they are
+        no brokers, and look at the epochs of those in an ISR."""
         config, clock = broker.config, broker.clock
         self._config, self._replicas = config, broker.replicas
         self.selects_by_rack = selects_by_rack(config["replica.selector.class"])
@@ -86,10 +91,11 @@ class Replication:
             self._isr = IsrChanges(
                 broker.node_id,
                 loop,
-                connections,
+                controllers or connections,
                 broker.quiet,
                 lambda: cluster.controller_id,
                 lambda: cluster.broker_epoch,
+                tells_epochs=controllers is not None,
             )
         else:
             self._isr = znodes = self._own_writer(broker, loop, cluster)
@@ -104,7 +110,9 @@ class Replication:
         """Below 2.7-IV2 there is no AlterPartition."""
         from pykafkad.replication.isr_znodes import IsrZnodes
 
-        return IsrZnodes(broker.node_id, loop, lambda: cluster.zookeeper, broker.clock.monotonic_ms)
+        return IsrZnodes(
+            broker.node_id, loop, lambda: cast("Any", cluster).zookeeper, broker.clock.monotonic_ms
+        )
 
     # -- following
 

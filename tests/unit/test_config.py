@@ -164,7 +164,7 @@ def test_an_old_broker_id_is_the_node_id() -> None:
 @pytest.mark.parametrize(
     ("change", "key"),
     [
-        ({"process.roles": "broker"}, "process.roles"),
+        ({"process.roles": "broker"}, "controller.quorum.voters"),  # which has its own id
         ({"process.roles": "controller"}, "process.roles"),
         ({"controller.quorum.voters": "8@h:1"}, "controller.quorum.voters"),
         ({"controller.quorum.voters": "7@h:1,8@h:2"}, "controller.quorum.voters"),

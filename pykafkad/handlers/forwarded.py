@@ -1,0 +1,19 @@
+"""What only the active controller may answer, beside controllers of Apache Kafka: it is asked, and its answer is the
+client's (KIP-590)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from pykafkad.cluster.kraft.cluster import KraftCluster
+    from pykafkad.context import Context
+    from pykafkad.handlers.broker import Broker
+
+
+def handle(broker: Broker, request: Any, context: Context) -> Any:
+    cluster = cast("KraftCluster", broker.cluster)
+    context.defer()
+    cluster.forwarding.forward(request, context, partial(broker.dispatcher.give, context))
+    return context
