@@ -87,14 +87,15 @@ class KraftBroker(Broker):
             elif not found:
                 self.reactor.call_later(AGAIN_MS, self._ask_id, node, found)
 
-        request = DescribeClusterRequest(endpoint_type=OF_CONTROLLERS)
-        link = self.controllers.peers.to(
-            node, Purpose(f"broker-{self.node_id}-cluster-id", asks_versions=True)
+        purpose = Purpose(
+            f"broker-{self.node_id}-cluster-id",
+            asks_versions=True,
+            request_timeout_ms=self.config["controller.quorum.request.timeout.ms"],
         )
-        link.ask_built(
+        self.controllers.peers.to(node, purpose).ask_built(
             DESCRIBE_CLUSTER,
             DESCRIBE_CLUSTER_NEWEST,
-            lambda version: request,
+            lambda version: DescribeClusterRequest(endpoint_type=OF_CONTROLLERS),
             answered,
             oldest=ENDPOINTS_SINCE,
         )

@@ -442,7 +442,7 @@ OF_A_SINGLE_NODE: frozenset[str] = frozenset({
 # Those that only a broker beside controllers of Apache Kafka acts upon.
 BESIDE_KRAFT: frozenset[str] = frozenset({
     "broker.heartbeat.interval.ms", "broker.session.timeout.ms", "controller.quorum.fetch.snapshot.max.bytes",
-    "controller.quorum.fetch.timeout.ms", "controller.quorum.request.timeout.ms",
+    "controller.quorum.request.timeout.ms",
     "controller.quorum.retry.backoff.ms", "initial.broker.registration.timeout.ms",
 })  # fmt: skip
 
@@ -494,13 +494,14 @@ HONOURED: frozenset[str] = frozenset({
     "transaction.state.log.load.buffer.size", "transaction.state.log.min.isr",
     "transaction.state.log.num.partitions", "transaction.state.log.replication.factor",
     "transaction.state.log.segment.bytes", "transactional.id.expiration.ms",
-    *OF_A_CLUSTER, *OF_A_SINGLE_NODE,
+    *OF_A_CLUSTER, *OF_A_SINGLE_NODE, *BESIDE_KRAFT,
 })  # fmt: skip
 
 # The keys that are honoured only in part.
 IN_PART: dict[str, str] = {
     **dict.fromkeys(OF_A_CLUSTER, "a single node has no use of it"),
     **dict.fromkeys(OF_A_SINGLE_NODE, "a cluster on ZooKeeper has no use of it"),
+    **dict.fromkeys(BESIDE_KRAFT, "only beside controllers of Apache Kafka"),
     "group.coordinator.rebalance.protocols": "consumer can be left out; share and streams are never served",
     "log.initial.task.delay.ms": "retention waits for it, the other tasks for their interval",
     "num.replica.alter.log.dirs.threads": "2 at most",
@@ -510,5 +511,5 @@ IN_PART: dict[str, str] = {
 def honoured(*, is_clustered: bool, beside_kraft: bool = False) -> frozenset[str]:
     """Those that this kind of broker acts upon."""
     if beside_kraft:  # it has a copy of the metadata log
-        return HONOURED | BESIDE_KRAFT
-    return HONOURED - (OF_A_SINGLE_NODE if is_clustered else OF_A_CLUSTER)
+        return HONOURED
+    return HONOURED - BESIDE_KRAFT - (OF_A_SINGLE_NODE if is_clustered else OF_A_CLUSTER)

@@ -1,0 +1,246 @@
+"""A cluster of Apache Kafka 4.3.1 with its own controllers, in which some brokers are ours: each node a process.
+
+Owns the processes, their directories and ports. Controllers and real brokers are the launcher's (compat_tests/reference),
+with other roles; a broker of ours is `pykafkad start` with the same keys. What clients see decides when something is
+so: nothing here looks into a process.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from compat_tests import needs
+from compat_tests.reference import PORTS, SCRIPT, is_free
+from pykafkad.messages import MetadataRequest
+from pykafkad.net.client import Cluster as Client
+
+CONTROLLER, KAFKA, OURS = "controller", "kafka", "ours"
+JAVA = {
+    "KAFKA_HEAP_OPTS": "-Xmx256m",
+    "KAFKA_JVM_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+    "KAFKA_VERSION": "4.3.1",
+}
+DEADLINE_S = 240.0  # a machine with much to do
+STOP_S = 60.0
+# What makes the tests short.
+CONFIG = {
+    "broker.session.timeout.ms": "6000",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "3000",
+    "offsets.topic.num.partitions": "3",
+    "offsets.topic.replication.factor": "3",
+    "transaction.state.log.num.partitions": "3",
+    "transaction.state.log.replication.factor": "3",
+    "transaction.state.log.min.isr": "1",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.cleaner.dedupe.buffer.size": "10485760",  # the heaps are small
+    "initial.broker.registration.timeout.ms": "240000",
+}
+
+
+def need_kafka() -> None:
+    """The jars of Kafka 4.3.1; without Java and Maven the test is skipped."""
+    needs.program("java")
+    needs.program("mvn")
+    with needs.alone("kafka-4.3.1"):
+        subprocess.run(
+            [str(SCRIPT), "install"], env={**os.environ, **JAVA}, check=True, capture_output=True, timeout=900
+        )
+
+
+def free_port(taken: set[int]) -> int:
+    for _ in range(1000):
+        port = random.choice(PORTS)
+        if port not in taken and is_free(port):
+            taken.add(port)
+            return port
+    raise RuntimeError("no free port")
+
+
+class Node:
+    def __init__(self, kind: str, id: int, home: Path, config: Mapping[str, str], port: int) -> None:
+        self.kind, self.id, self.port = kind, id, port
+        self.home = home / f"{kind}-{id}"
+        self.config = dict(config)
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def data(self) -> Path:
+        return self.home / "data"
+
+    @property
+    def log(self) -> Path:
+        return self.home / "server.log"
+
+    def start(self) -> None:
+        self.home.mkdir(exist_ok=True)
+        if self.kind == OURS:
+            properties = self.home / "server.properties"
+            properties.write_text("".join(f"{key}={value}\n" for key, value in self._keys().items()))
+            command = [sys.executable, "-m", "pykafkad", "start", str(properties)]
+            environment = {key: text for key, text in os.environ.items() if not key.startswith("KAFKA_")}
+        else:
+            pairs = [f"{key}={value}" for key, value in self._keys().items()]
+            command = [str(SCRIPT), "run", str(self.home), str(self.port), *pairs]
+            environment = {**os.environ, **JAVA}
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+
+    def _keys(self) -> dict[str, str]:
+        name = "CONTROLLER" if self.kind == CONTROLLER else "PLAINTEXT"
+        listener = f"{name}://{self.address}"
+        return {
+            "process.roles": "controller" if self.kind == CONTROLLER else "broker",
+            "node.id": str(self.id),
+            "listeners": listener,
+            "advertised.listeners": listener,
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
+            "log.dirs": str(self.data),
+            **self.config,
+        }
+
+    def kill(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+    def stop(self) -> None:
+        """In order; 0 is what a process ends with that was asked to, or its signal."""
+        assert self.process is not None
+        self.process.terminate()
+        code = self.process.wait(STOP_S)
+        self.process = None
+        assert code in (0, 143, -15), f"{self.kind} {self.id} ended with {code}: {self.end_of_log()}"
+
+    def end_of_log(self) -> str:
+        return self.log.read_text(errors="replace")[-2000:]
+
+
+class KraftCluster:
+    """`with KraftCluster([KAFKA, OURS, OURS]) as cluster`: brokers 1, 2 and 3, controllers from 100 on."""
+
+    def __init__(
+        self, brokers: Iterable[str], controllers: int = 1, config: Mapping[str, str] | None = None
+    ) -> None:
+        need_kafka()
+        self.home = Path(tempfile.mkdtemp(prefix="kraft-")).resolve()
+        taken: set[int] = set()
+        ports = {100 + number: free_port(taken) for number in range(controllers)}
+        voters = ",".join(f"{id}@127.0.0.1:{port}" for id, port in ports.items())
+        keys = {**CONFIG, "controller.quorum.voters": voters, **(config or {})}
+        self.controllers = {id: Node(CONTROLLER, id, self.home, keys, port) for id, port in ports.items()}
+        self.brokers = {
+            id: Node(kind, id, self.home, keys, free_port(taken)) for id, kind in enumerate(brokers, 1)
+        }
+
+    @property
+    def bootstrap_servers(self) -> str:
+        return ",".join(node.address for node in self.brokers.values())
+
+    def __enter__(self) -> KraftCluster:
+        try:
+            for node in (*self.controllers.values(), *self.brokers.values()):
+                node.start()
+            self.until_registered()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for node in (*self.brokers.values(), *self.controllers.values()):
+            node.kill()
+        if error is None:
+            shutil.rmtree(self.home, ignore_errors=True)
+
+    # -- what clients see
+
+    @contextmanager
+    def connected(self, id: int | None = None) -> Iterator[Client]:
+        servers = self.bootstrap_servers if id is None else self.brokers[id].address
+        client = Client(servers, client_id="kraft-test", api_timeout_ms=5_000)
+        try:
+            yield client
+        finally:
+            client.close()
+
+    def metadata(self, id: int) -> Any:
+        """As that broker says it."""
+        with self.connected(id) as client:
+            return client.call(client.any_broker(), MetadataRequest(topics=None), at_most=13)
+
+    def until(self, what: str, is_so: Callable[[], object], seconds: float = DEADLINE_S) -> None:
+        deadline = time.monotonic() + seconds
+        seen: object = None
+        while True:
+            try:
+                seen = is_so()
+                if seen:
+                    return
+            except Exception as error:  # nobody answers yet
+                seen = error
+            for node in (*self.controllers.values(), *self.brokers.values()):
+                ended = node.process is not None and node.process.poll() is not None
+                assert not ended, f"{node.kind} {node.id} has ended: {node.end_of_log()}"
+            assert time.monotonic() < deadline, f"{what}: not after {seconds:g} s: {seen!r}"
+            time.sleep(0.1)
+
+    def running(self) -> list[int]:
+        return [id for id, node in self.brokers.items() if node.process is not None]
+
+    def until_registered(self) -> None:
+        """Each broker that runs says that all of these do."""
+        running = self.running()
+        self.until(
+            "all registered",
+            lambda: all({row.node_id for row in self.metadata(id).brokers} >= set(running) for id in running),
+        )
+
+    def partitions(self, topic: str, id: int) -> list[Any]:
+        rows = next(row for row in self.metadata(id).topics if row.name == topic)
+        return sorted(rows.partitions, key=lambda row: int(row.partition_index))
+
+    def until_in_sync(self, *topics: str) -> None:
+        """Every replica of these topics is in sync, and all that run say so."""
+
+        def is_so() -> bool:
+            return all(
+                row.leader_id >= 0 and len(row.isr_nodes) == len(row.replica_nodes)
+                for id in self.running()
+                for topic in topics
+                for row in self.partitions(topic, id)
+            )
+
+        self.until(f"{topics} in sync", is_so)
+
+    def until_led(self, *topics: str) -> None:
+        """By brokers that run."""
+        running = self.running()
+
+        def is_so() -> bool:
+            return all(
+                row.leader_id in running for topic in topics for row in self.partitions(topic, running[0])
+            )
+
+        self.until(f"{topics} led", is_so)
