@@ -198,7 +198,7 @@ def hosts_of(asked: Sequence[Change]) -> Generator[bool, None, set[str]]:
     return hosts - {""}
 
 
-def record_of(entity: Mapping[str, str | None], key: str, value: float | None) -> Any:
+def record_of(entity: Mapping[str, str | None], key: str, value: float | None) -> ClientQuotaRecord:
     parts = [
         ClientQuotaRecord.EntityData(entity_type=type, entity_name=name) for type, name in entity.items()
     ]

@@ -173,7 +173,7 @@ def read_uvarint(data: bytes | memoryview, position: int) -> tuple[int, int]:
     raise MetadataError("malformed record frame")
 
 
-def config_record(resource_type: int, resource: str, key: str, value: str | None) -> Any:
+def config_record(resource_type: int, resource: str, key: str, value: str | None) -> messages.ConfigRecord:
     """A key that is set, or (None) no longer."""
     kind = messages.ConfigRecord
     return kind(resource_type=resource_type, resource_name=resource, name=key, value=value)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from pykafkad.hot.reactor import Reactor, Timer
+    from pykafkad.messages import ApiVersionsResponse
     from pykafkad.net.hosts import LookUp
 
     Address = tuple[str, int]
@@ -237,7 +238,7 @@ class Link:
         request = ApiVersionsRequest(client_software_name="pykafkad", client_software_version=__version__)
         peer.ask(request, version, lambda answer: self._on_versions(peer, version, answer))
 
-    def _on_versions(self, peer: Peer, version: int, answer: Any) -> None:
+    def _on_versions(self, peer: Peer, version: int, answer: ApiVersionsResponse | OSError) -> None:
         if peer is not self._peer or isinstance(answer, OSError):
             return  # whoever lost it says so
         if answer.error_code == errors.UNSUPPORTED_VERSION and version > 0:

@@ -9,9 +9,11 @@ key's hash code. Within a slot the key that was put there last comes first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TypeVar
 
 from pykafkad.pure.java import as_int, hash_code
+
+Value = TypeVar("Value")
 
 FEWEST_PLACES = 2
 FILLED = 3, 4  # a table grows when it is fuller than this
@@ -31,8 +33,8 @@ def place_of(key: str, bits: int) -> int:
     return (as_int(hash_code(key)) * FIBONACCI & WORD) >> 64 - bits
 
 
-def in_order(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
-    """The values in the table's order; each is given with its hash, in the order of insertion."""
+def in_order(values: Sequence[Value], places: Sequence[int]) -> list[Value]:
+    """The values in the table's order; each is given with its place, in the order of insertion."""
     backwards = range(len(values) - 1, -1, -1)
     return [values[at] for at in sorted(backwards, key=places.__getitem__)]
 

@@ -7,7 +7,7 @@ What is not expected is a ZooKeeperError; `as_kafka_error` makes of it what a cl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster import turns
@@ -83,6 +83,6 @@ def as_kafka_error(error: Exception) -> KafkaError:
     return turns.as_kafka_error(error)
 
 
-def settled(result: Any) -> KafkaError | None:
+def settled(result: object) -> KafkaError | None:
     """Of work that has nothing to give."""
     return as_kafka_error(result) if isinstance(result, Exception) else None

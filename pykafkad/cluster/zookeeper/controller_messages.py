@@ -7,7 +7,7 @@ config last.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafkad.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from pykafkad.pure.controller.intents import LeaderAndIsr, StopReplica, UpdateMetadata
@@ -18,9 +18,12 @@ from pykafkad.zookeeper.znodes import SECURITY_PROTOCOLS, Features
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from pykafkad.messages import LeaderAndIsrResponse, StopReplicaResponse
     from pykafkad.pure.controller.facts import Broker, Partition
     from pykafkad.pure.controller.intents import PartitionNews, ReplicaOrder, ReplicaStop, Send
     from pykafkad.slices import Work
+
+    Built = LeaderAndIsrRequest | UpdateMetadataRequest | StopReplicaRequest
 
 Protocol = tuple[int, int, int]  # major, minor, the number behind "IV"
 LAST = 99  # a version without "IV" is the last of its name
@@ -111,9 +114,10 @@ def parts_of(send: Send, forms: Forms) -> list[Send]:
     return [send._replace(request=StopReplica(part)) for part in parts if part]
 
 
-def build(node_id: int, send: Send, forms: Forms) -> Work:
-    """(request, version)."""
+def build(node_id: int, send: Send, forms: Forms) -> Work[tuple[Built, int]]:
+    """With its version."""
     request = send.request
+    message: Built
     if isinstance(request, LeaderAndIsr):
         message, version = (yield from leader_and_isr(request, forms)), forms.leader_and_isr
     elif isinstance(request, UpdateMetadata):
@@ -126,10 +130,10 @@ def build(node_id: int, send: Send, forms: Forms) -> Work:
     return message, version
 
 
-def leader_and_isr(request: LeaderAndIsr, forms: Forms) -> Work:
+def leader_and_isr(request: LeaderAndIsr, forms: Forms) -> Work[LeaderAndIsrRequest]:
     version = forms.leader_and_isr
-    topics: dict[str, Any] = {}
-    alone: list[Any] = []
+    topics: dict[str, OrdersOfTopic] = {}
+    alone: list[Order] = []
     for is_turn, order in each(request.partitions):
         if is_turn:
             yield GO_ON
@@ -146,7 +150,7 @@ def leader_and_isr(request: LeaderAndIsr, forms: Forms) -> Work:
     )
 
 
-def order_of(order: ReplicaOrder, version: int) -> Any:
+def order_of(order: ReplicaOrder, version: int) -> Order:
     (name, index), _, leadership, assignment, is_new = order
     return Order(
         topic_name=name,
@@ -164,16 +168,16 @@ def order_of(order: ReplicaOrder, version: int) -> Any:
     )
 
 
-def leader_of(broker: Broker, listener: str) -> Any:
+def leader_of(broker: Broker, listener: str) -> Leader:
     endpoint = broker.endpoint(listener)
     assert endpoint is not None  # the store lets no other broker in
     return Leader(broker_id=broker.id, host_name=endpoint.host, port=endpoint.port)
 
 
-def update_metadata(request: UpdateMetadata, forms: Forms) -> Work:
+def update_metadata(request: UpdateMetadata, forms: Forms) -> Work[UpdateMetadataRequest]:
     version = forms.update_metadata
-    topics: dict[str, Any] = {}
-    alone: list[Any] = []
+    topics: dict[str, NewsOfTopic] = {}
+    alone: list[News] = []
     for is_turn, news in each(request.partitions):
         if is_turn:
             yield GO_ON
@@ -190,7 +194,7 @@ def update_metadata(request: UpdateMetadata, forms: Forms) -> Work:
     )
 
 
-def news_of(news: PartitionNews) -> Any:
+def news_of(news: PartitionNews) -> News:
     (name, index), _, leadership, replicas, offline = news
     return News(
         topic_name=name,
@@ -205,7 +209,7 @@ def news_of(news: PartitionNews) -> Any:
     )
 
 
-def live_broker(broker: Broker) -> Any:
+def live_broker(broker: Broker) -> LiveBroker:
     endpoints = [
         LiveEndpoint(
             host=endpoint.host,
@@ -218,11 +222,11 @@ def live_broker(broker: Broker) -> Any:
     return LiveBroker(id=broker.id, endpoints=endpoints, rack=broker.rack)
 
 
-def stop_replica(request: StopReplica, forms: Forms) -> Work:
+def stop_replica(request: StopReplica, forms: Forms) -> Work[StopReplicaRequest]:
     stops: Sequence[ReplicaStop] = request.partitions
     yield GO_ON
     if forms.stop_replica >= DELETION_BY_PARTITION_SINCE:
-        topics: dict[str, list[Any]] = {}
+        topics: dict[str, list[Stop]] = {}
         for (name, index), leader_epoch, delete in stops:
             topics.setdefault(name, []).append(
                 Stop(partition_index=index, leader_epoch=leader_epoch, delete_partition=delete)
@@ -243,7 +247,7 @@ def stop_replica(request: StopReplica, forms: Forms) -> Work:
 # -- answers
 
 
-def ordered(request: LeaderAndIsr, answer: Any) -> dict[Partition, int]:
+def ordered(request: LeaderAndIsr, answer: LeaderAndIsrResponse) -> dict[Partition, int]:
     """The error code of each partition in the answer to LeaderAndIsr."""
     names = {order.topic_id: order.partition[0] for order in request.partitions if order.topic_id != ZERO}
     codes = {(one.topic_name, one.partition_index): one.error_code for one in answer.partition_errors}
@@ -254,7 +258,7 @@ def ordered(request: LeaderAndIsr, answer: Any) -> dict[Partition, int]:
     return codes
 
 
-def deleted(request: StopReplica, answer: Any) -> dict[Partition, int]:
+def deleted(request: StopReplica, answer: StopReplicaResponse) -> dict[Partition, int]:
     """The error codes of those partitions that were to be deleted."""
     wanted = {stop.partition for stop in request.partitions if stop.delete}
     if answer.error_code != NONE:

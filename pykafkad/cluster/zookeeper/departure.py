@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.cluster.zookeeper.producer_ids import Asking
+    from pykafkad.messages import ControlledShutdownResponse
     from pykafkad.net.peers import Connections
 
 VERSION = 3
@@ -50,7 +51,7 @@ class Departure:
         request = ControlledShutdownRequest(broker_id=self._node_id, broker_epoch=self._cluster.broker_epoch)
         self._connections.to(controller_id, self._purpose).ask(request, VERSION, self._answered)
 
-    def _answered(self, answer: Any) -> None:
+    def _answered(self, answer: ControlledShutdownResponse | OSError) -> None:
         if isinstance(answer, OSError):
             self._again(str(answer))
         elif answer.error_code:

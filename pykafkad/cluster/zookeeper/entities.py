@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.metadata_records import Record
+    from pykafkad.messages import ClientQuotaRecord, ConfigRecord
+
+    EntityRecord = (
+        ConfigRecord | ClientQuotaRecord | UserScramCredentialRecord | RemoveUserScramCredentialRecord
+    )
 
     Changes = dict[str, dict[str, str | None]]  # entity path -> key -> value; None: removed
 
@@ -83,7 +88,7 @@ def change_of(record: Any) -> tuple[str, str, str | None]:
     return path, SCRAM_MECHANISMS[record.mechanism], credential
 
 
-def check_no_password(record: Any) -> None:
+def check_no_password(record: ConfigRecord) -> None:
     """Kafka writes a broker's passwords encrypted by password.encoder.secret, and refuses them without one."""
     if (
         record.resource_type == BROKER_RESOURCE
@@ -120,7 +125,7 @@ def quota_text(key: str, value: float) -> str:
 # -- znodes to records
 
 
-def records_of(image: Image, path: str, configs: Mapping[str, str]) -> list[Any]:
+def records_of(image: Image, path: str, configs: Mapping[str, str]) -> list[EntityRecord]:
     """What makes the image say of this znode what it holds; none: the image says so already."""
     kind, _, name = path.partition("/")
     if kind in (TOPICS, BROKERS):
@@ -139,7 +144,7 @@ def records_of(image: Image, path: str, configs: Mapping[str, str]) -> list[Any]
     return records
 
 
-def config_records(image: Image, kind: str, name: str, configs: Mapping[str, str]) -> list[Any]:
+def config_records(image: Image, kind: str, name: str, configs: Mapping[str, str]) -> list[EntityRecord]:
     resource_type = TOPIC_RESOURCE if kind == TOPICS else BROKER_RESOURCE
     resource = ALL_BROKERS if name == DEFAULT and kind == BROKERS else name
     known = image.configs.get((resource_type, resource), {})
@@ -159,7 +164,9 @@ def entity_of(kind: str, name: str) -> dict[str, str | None]:
     return entity
 
 
-def quota_records(image: Image, entity: Mapping[str, str | None], configs: Mapping[str, str]) -> list[Any]:
+def quota_records(
+    image: Image, entity: Mapping[str, str | None], configs: Mapping[str, str]
+) -> list[EntityRecord]:
     known = image.client_quotas.get(tuple(sorted(entity.items(), key=str)), {})
     rows = OF_ADDRESSES if IP in entity else OF_CLIENTS
     quotas = {}
@@ -172,8 +179,8 @@ def quota_records(image: Image, entity: Mapping[str, str | None], configs: Mappi
     return [record_of(entity, key, value) for key, value in differing(known, quotas)]
 
 
-def scram_records(image: Image, user: str, configs: Mapping[str, str]) -> list[Any]:
-    records: list[Any] = []
+def scram_records(image: Image, user: str, configs: Mapping[str, str]) -> list[EntityRecord]:
+    records: list[EntityRecord] = []
     for mechanism, key in SCRAM_MECHANISMS.items():
         known = image.scram_users.get((user, mechanism))
         try:
@@ -188,7 +195,7 @@ def scram_records(image: Image, user: str, configs: Mapping[str, str]) -> list[A
     return records
 
 
-def credential_in(record: Any) -> ScramCredential:
+def credential_in(record: UserScramCredentialRecord) -> ScramCredential:
     return ScramCredential(
         bytes(record.salt), bytes(record.stored_key), bytes(record.server_key), record.iterations
     )

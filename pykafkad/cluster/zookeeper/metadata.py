@@ -9,7 +9,7 @@ one until somebody does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.cluster.image import NO_LEADER, Image, PartitionInfo, Topic
 from pykafkad.logs import logger
@@ -24,7 +24,11 @@ from pykafkad.slices import GO_ON
 from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
+    from pykafkad.messages import UpdateMetadataRequest
     from pykafkad.slices import Work
+
+    LiveBroker = UpdateMetadataRequest.UpdateMetadataBroker
+    State = UpdateMetadataRequest.UpdateMetadataPartitionState
 
 EndPoint = RegisterBrokerRecord.BrokerEndpoint
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -38,7 +42,7 @@ class ToldPartition(PartitionInfo):
 
     __slots__ = ("offline_replicas",)
 
-    def __init__(self, state: Any) -> None:
+    def __init__(self, state: State) -> None:
         super().__init__(as_record(state))
         self.offline_replicas: list[int] = state.offline_replicas
 
@@ -48,9 +52,9 @@ class ClusterImage(Image):
         super().__init__()
         self.supported_features = {}
         self.offset = 0
-        self._live: dict[int, Any] = {}  # brokers as they were told last
+        self._live: dict[int, LiveBroker] = {}  # brokers as they were told last
 
-    def update(self, request: Any) -> Work:
+    def update(self, request: UpdateMetadataRequest) -> Work:
         self._update_brokers(request.live_brokers)
         for name, topic_id, state in states_of(request):
             if state.leader == DURING_DELETE:
@@ -61,7 +65,7 @@ class ClusterImage(Image):
 
     # -- brokers
 
-    def _update_brokers(self, live: list[Any]) -> None:
+    def _update_brokers(self, live: list[LiveBroker]) -> None:
         told = {broker.id: broker for broker in live}
         for broker_id in [each for each in self.brokers if each not in told]:
             del self.brokers[broker_id]
@@ -86,7 +90,7 @@ class ClusterImage(Image):
         if topic is not None:
             self.apply(RemoveTopicRecord(topic_id=topic.id))
 
-    def _put(self, name: str, topic_id: bytes, state: Any) -> None:
+    def _put(self, name: str, topic_id: bytes, state: State) -> None:
         topic = self._topic_told_of(name, topic_id)
         index = state.partition_index
         if topic is None or not 0 <= index < MOST_PARTITIONS:
@@ -117,7 +121,7 @@ class ClusterImage(Image):
         return self.topics[name]
 
 
-def registered(broker: Any) -> RegisterBrokerRecord:
+def registered(broker: LiveBroker) -> RegisterBrokerRecord:
     points = [
         EndPoint(
             name=point.listener or PROTOCOLS[point.security_protocol],
@@ -130,7 +134,7 @@ def registered(broker: Any) -> RegisterBrokerRecord:
     return RegisterBrokerRecord(broker_id=broker.id, end_points=points, rack=broker.rack, fenced=False)
 
 
-def as_record(state: Any) -> PartitionRecord:
+def as_record(state: State) -> PartitionRecord:
     return PartitionRecord(
         replicas=state.replicas,
         isr=state.isr,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol
 
+    from pykafkad.messages import AllocateProducerIdsResponse
     from pykafkad.net.peers import Connections
     from pykafkad.quiet import Quiet
 
@@ -91,7 +92,7 @@ class ProducerIds:
     def _request(self, version: int) -> AllocateProducerIdsRequest:
         return AllocateProducerIdsRequest(broker_id=self._node_id, broker_epoch=self._cluster.broker_epoch)
 
-    def _answered(self, answer: Any) -> None:
+    def _answered(self, answer: AllocateProducerIdsResponse | OSError) -> None:
         if isinstance(answer, OSError):
             self._failed(str(answer))
         elif answer.error_code:

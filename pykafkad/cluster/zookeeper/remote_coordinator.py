@@ -7,7 +7,7 @@ partition, and a code of 0 is only told where the coordinator has said so, or is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafkad import errors
 from pykafkad.cluster.image import NO_LEADER
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from pykafkad.cluster.image import Image
     from pykafkad.coordinator.transactions import TransactionCoordinator
+    from pykafkad.messages import AddPartitionsToTxnResponse
     from pykafkad.net.peers import Connections
 
     Partition = tuple[str, int]
@@ -88,7 +89,7 @@ class RemoteCoordinator:
         return topic.partitions[self._own.partition_of(transactional_id)].leader
 
     def _send(self, broker_id: int, questions: list[Question], answered: Callable[[], None]) -> None:
-        def take(answer: Any) -> None:
+        def take(answer: AddPartitionsToTxnResponse | OSError) -> None:
             answered()
             for question in questions:
                 question.done(told(question, answer))
@@ -103,7 +104,7 @@ def request_for(questions: list[Question]) -> AddPartitionsToTxnRequest:
     return AddPartitionsToTxnRequest(transactions=[asked(question) for question in questions])
 
 
-def asked(question: Question) -> Any:
+def asked(question: Question) -> AskedTransaction:
     indexes: dict[str, list[int]] = {}
     for topic, index in question.partitions:
         indexes.setdefault(topic, []).append(index)
@@ -116,7 +117,7 @@ def asked(question: Question) -> Any:
     )
 
 
-def told(question: Question, answer: Any) -> Codes:
+def told(question: Question, answer: AddPartitionsToTxnResponse | OSError) -> Codes:
     """The codes of one question."""
     if isinstance(answer, UnsupportedByPeer) and not question.add:
         return question.all(errors.NONE)  # an older broker, beside which nothing is verified

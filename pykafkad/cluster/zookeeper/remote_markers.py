@@ -8,7 +8,7 @@ have its marker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pykafkad import errors
 from pykafkad.cluster.image import NO_LEADER
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.markers import Codes, Done, Marker, Markers, Partition
     from pykafkad.coordinator.runtime.loop import CoordinatorLoop
+    from pykafkad.messages import WriteTxnMarkersResponse
     from pykafkad.net.peers import Connections
     from pykafkad.slices import Work
 
@@ -107,7 +108,7 @@ class ClusterMarkers:
     # -- other brokers
 
     def _send(self, broker_id: int, shares: list[Share], answered: Callable[[], None]) -> None:
-        def take(answer: Any) -> None:
+        def take(answer: WriteTxnMarkersResponse | OSError) -> None:
             if isinstance(answer, OSError):
                 log.debug(f"markers that broker {broker_id} is asked for: {answer}")
                 known: dict[int, Codes] = {}
@@ -149,7 +150,7 @@ def request_for(shares: list[Share]) -> WriteTxnMarkersRequest:
     return WriteTxnMarkersRequest(markers=[asked(share) for share in shares])
 
 
-def asked(share: Share) -> Any:
+def asked(share: Share) -> AskedMarker:
     indexes: dict[str, list[int]] = {}
     for topic, index in share.partitions:
         indexes.setdefault(topic, []).append(index)
@@ -163,7 +164,7 @@ def asked(share: Share) -> Any:
     )
 
 
-def codes_in(answer: Any) -> dict[int, Codes]:
+def codes_in(answer: WriteTxnMarkersResponse) -> dict[int, Codes]:
     """By producer id."""
     return {
         result.producer_id: {

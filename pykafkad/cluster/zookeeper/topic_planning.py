@@ -6,7 +6,7 @@ replicas go is decided among the live brokers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster.topic_creation import NOT_SET, Planned, Planner
@@ -115,7 +115,11 @@ def grow(
 
 
 def check_assignments(
-    assignments: Sequence[Any], racks: dict[int, str | None], more: int, first: int, factor: int
+    assignments: Sequence[CreatePartitionsRequest.CreatePartitionsAssignment],
+    racks: dict[int, str | None],
+    more: int,
+    first: int,
+    factor: int,
 ) -> Work:
     """In Kafka's order: brokers that do not live, how many, then each for itself, and last how many replicas."""
     if len(assignments) != more:

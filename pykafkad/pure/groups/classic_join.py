@@ -15,7 +15,7 @@ KIP-345 and KIP-814 (static members), KIP-389 (group.max.size), KIP-800 (reasons
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -36,7 +36,13 @@ from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, STA
 from pykafkad.pure.refusals import told_as
 
 if TYPE_CHECKING:
-    from pykafkad.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+    from pykafkad.messages import (
+        HeartbeatRequest,
+        JoinGroupRequest,
+        JoinGroupResponse,
+        LeaveGroupRequest,
+        SyncGroupRequest,
+    )
     from pykafkad.pure.groups.classic_state import ClassicState
 
     Asked = JoinGroupRequest | SyncGroupRequest | HeartbeatRequest
@@ -217,7 +223,7 @@ def update(
 
 def joined_without_members(
     group: ClassicState, caller: Caller, member: Member, leader_id: str | None = None
-) -> Any:
+) -> JoinGroupResponse:
     return join_answer(
         caller,
         member.member_id,

@@ -10,7 +10,7 @@ as long as new ones come, but never longer than the longest rebalance timeout (K
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.pure.effects import Caller, Effects, TimerKey
@@ -20,6 +20,7 @@ from pykafkad.pure.groups.classic_records import metadata_record, read_subscript
 from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, STABLE
 
 if TYPE_CHECKING:
+    from pykafkad.messages import JoinGroupResponse
     from pykafkad.pure.groups.classic_state import ClassicState
 
 SESSION, JOIN, SYNC = "session", "join", "sync"
@@ -260,7 +261,7 @@ def restart_session(group: ClassicState, effects: Effects, member: Member) -> No
 # -- answers
 
 
-def joined(group: ClassicState, caller: Caller, member: Member) -> Any:
+def joined(group: ClassicState, caller: Caller, member: Member) -> JoinGroupResponse:
     """JoinGroup's answer for the present generation. The leader's has all members, so that it can assign
     partitions."""
     members = []
@@ -284,7 +285,7 @@ def joined(group: ClassicState, caller: Caller, member: Member) -> Any:
     )
 
 
-def answer_join(group: ClassicState, effects: Effects, member: Member, response: Any) -> None:
+def answer_join(group: ClassicState, effects: Effects, member: Member, response: JoinGroupResponse) -> None:
     assert member.join_caller is not None
     effects.reply(member.join_caller, response)
     group.roster.wait_for_join(member, None)

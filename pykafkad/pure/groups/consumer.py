@@ -25,8 +25,10 @@ from pykafkad.pure.groups.consumer_member import GONE, UNREVOKED, Epochs, Member
 from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
+    from pykafkad import messages
     from pykafkad.messages import (
         ConsumerGroupHeartbeatRequest,
+        DescribeGroupsResponse,
         HeartbeatRequest,
         JoinGroupRequest,
         LeaveGroupRequest,
@@ -237,7 +239,7 @@ class ConsumerGroup:
 
         return consumer_classic.leave(self, request, caller, now_ms)
 
-    def describe(self, version: int) -> Generator[None, None, Any]:
+    def describe(self, version: int) -> Generator[None, None, DescribeGroupsResponse.DescribedGroup]:
         yield
         return describe_missing(self.group_id, version, f"Group {self.group_id} is not a classic group.")
 
@@ -416,16 +418,28 @@ def apply(group: ConsumerGroup, key: Any, value: Any) -> None:
     APPLY[key.api_key](group, key, value)
 
 
-def _apply_group(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _apply_group(
+    group: ConsumerGroup,
+    key: messages.ConsumerGroupMetadataKey,
+    value: messages.ConsumerGroupMetadataValue | None,
+) -> None:
     if value is not None:
         group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
 
 
-def _apply_topics(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _apply_topics(
+    group: ConsumerGroup,
+    key: messages.ConsumerGroupPartitionMetadataKey,
+    value: messages.ConsumerGroupPartitionMetadataValue | None,
+) -> None:
     group.has_topics_record = value is not None
 
 
-def _apply_member(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _apply_member(
+    group: ConsumerGroup,
+    key: messages.ConsumerGroupMemberMetadataKey,
+    value: messages.ConsumerGroupMemberMetadataValue | None,
+) -> None:
     if value is None:
         group.remove(key.member_id)
     else:
@@ -433,21 +447,33 @@ def _apply_member(group: ConsumerGroup, key: Any, value: Any) -> None:
         group.put(records.with_metadata(member, value))
 
 
-def _apply_target(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _apply_target(
+    group: ConsumerGroup,
+    key: messages.ConsumerGroupTargetAssignmentMetadataKey,
+    value: messages.ConsumerGroupTargetAssignmentMetadataValue | None,
+) -> None:
     if value is None:
         group.target_epoch, group.target_ms = NO_TARGET, 0
     else:
         group.target_epoch, group.target_ms = value.assignment_epoch, value.assignment_timestamp
 
 
-def _apply_share(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _apply_share(
+    group: ConsumerGroup,
+    key: messages.ConsumerGroupTargetAssignmentMemberKey,
+    value: messages.ConsumerGroupTargetAssignmentMemberValue | None,
+) -> None:
     if value is None:
         group.shares.pop(key.member_id, None)
     else:
         group.shares[key.member_id] = records.share_of(value)
 
 
-def _apply_assignment(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _apply_assignment(
+    group: ConsumerGroup,
+    key: messages.ConsumerGroupCurrentMemberAssignmentKey,
+    value: messages.ConsumerGroupCurrentMemberAssignmentValue | None,
+) -> None:
     member = group.members.get(key.member_id)
     if value is not None:
         group.put(records.with_assignment(member or Member(key.member_id), value))
@@ -455,7 +481,11 @@ def _apply_assignment(group: ConsumerGroup, key: Any, value: Any) -> None:
         group.put(member.but(epoch=GONE, previous_epoch=GONE, assigned={}, revoking={}))
 
 
-def _apply_regex(group: ConsumerGroup, key: Any, value: Any) -> None:
+def _apply_regex(
+    group: ConsumerGroup,
+    key: messages.ConsumerGroupRegularExpressionKey,
+    value: messages.ConsumerGroupRegularExpressionValue | None,
+) -> None:
     from pykafkad.pure.groups.regex_resolution import Resolved
 
     if value is None:

@@ -25,6 +25,8 @@ from pykafkad.pure.groups.consumer_update import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from pykafkad.messages import ConsumerGroupHeartbeatRequest
     from pykafkad.pure.groups.table import GroupTable
 
@@ -191,7 +193,7 @@ def away(member: Member) -> Member:
 # -- what is checked before the group is looked at
 
 
-def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Any) -> None:
+def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignors: Collection[str]) -> None:
     """Raises KafkaError for requests that are invalid for any group."""
     epoch = request.member_epoch
     if version >= MEMBER_ID_BY_CLIENT_SINCE or epoch > 0 or epoch == GONE:

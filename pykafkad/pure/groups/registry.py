@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from pykafkad.messages import (
         ConsumerGroupHeartbeatRequest,
+        GroupMetadataKey,
+        GroupMetadataValue,
         HeartbeatRequest,
         JoinGroupRequest,
         LeaveGroupRequest,
@@ -146,7 +148,7 @@ class Groups(GroupTable):
         else:
             _replay_consumer(self, key, value)
 
-    def _replay_classic(self, key: Any, value: Any) -> None:
+    def _replay_classic(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
         group = self.by_id.get(key.group)
         if value is None:
             if group is not None and group.TYPE == CLASSIC:

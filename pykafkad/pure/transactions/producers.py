@@ -6,7 +6,7 @@ was gets the next one only if nobody came in between, and the same answer again 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -73,5 +73,5 @@ def next_producer(
     raise KafkaError(errors.PRODUCER_FENCED)
 
 
-def refusal(code: int) -> Any:
+def refusal(code: int) -> InitProducerIdResponse:
     return InitProducerIdResponse(error_code=code, producer_id=NONE, producer_epoch=NONE)

@@ -7,7 +7,7 @@ ONGOING, and `ending` has those that are prepared and whose commit was asked for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -141,10 +141,14 @@ class Transactions:
     # -- replay
 
     def replay(
-        self, key: Any, value: Any, offset: int = -1, producer_id: int = -1, producer_epoch: int = -1
+        self,
+        key: str,
+        value: Transaction | None,
+        offset: int = -1,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
     ) -> None:
-        transactional_id: str = key
-        transaction: Transaction | None = value
+        transactional_id, transaction = key, value
         if transaction is None:
             self.by_id.pop(transactional_id, None)
         else:
