@@ -4,14 +4,14 @@ KAFKA_CREATE_TOPICS. The form is NAME:PARTITIONS:REPLICAS[:CLEANUP.POLICY], seve
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.config_def import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from pykafkad.cluster.controller import Controller
+    from pykafkad.cluster.controller import Controller, CreatableTopic
     from pykafkad.cluster.topic_creation import Planned
 
 KEY = "pykafkad.create.topics"
@@ -20,7 +20,7 @@ AS_BY_DEFAULT = -1
 MOST_DIGITS = 4
 
 
-def parse(text: str) -> list[Any]:
+def parse(text: str) -> list[CreatableTopic]:
     """The topics as CreateTopics has them; ConfigError for another form."""
     from pykafkad.messages import CreateTopicsRequest
 

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from pykafkad.clock import Clock
 
     Result = TypeVarWithDefault("Result", default=Any)
-    Work = Generator[Any, None, Result]  # with what it returns: Work[list[str]]
+    Work = Generator[Any, None, Result]  # Work[int] returns a number
+    # What a handler returns: its answer, or work that comes to it.
     OrWork = Union[Result, Work[Result]]  # noqa: UP007 (mypy takes no other form of an alias of a type variable)
 else:
     Work = Generator

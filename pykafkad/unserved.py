@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.logs import logger
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.context import Context
     from pykafkad.quiet import Quiet
 
 ID_CHARACTERS = 100
@@ -20,7 +21,7 @@ ID_CHARACTERS = 100
 log = logger("unserved")
 
 
-def say(quiet: Quiet, context: Any, what: str, write: Callable[[str], None] = log.warn) -> None:
+def say(quiet: Quiet, context: Context, what: str, write: Callable[[str], None] = log.warn) -> None:
     """`what`: a sentence without its end."""
     who = client_of(context)
     host = context.connection.peer[0]
@@ -28,7 +29,7 @@ def say(quiet: Quiet, context: Any, what: str, write: Callable[[str], None] = lo
         write(f"{who}: {what}")
 
 
-def client_of(context: Any) -> str:
+def client_of(context: Context) -> str:
     """Its id is not known where the API is not, since the header of the request was not read."""
     host, port = context.connection.peer
     state = getattr(context.connection, "state", None)
@@ -37,12 +38,12 @@ def client_of(context: Any) -> str:
     return f"{shown_id(context)}{by} at {host}:{port}"
 
 
-def shown_id(context: Any) -> str:
+def shown_id(context: Context) -> str:
     """The beginning of it: an id may be 32 KiB long."""
     return f"client {context.client_id[:ID_CHARACTERS]}" if context.client_id else "a client"
 
 
-def say_api(quiet: Quiet, context: Any) -> None:
+def say_api(quiet: Quiet, context: Context) -> None:
     """A request for an API or a version that this broker does not have."""
     route = context.route
     if route is None:

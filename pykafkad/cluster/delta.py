@@ -8,12 +8,13 @@ Invariant: of a topic in `created` nothing else is noted, since all of it is new
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pykafkad.cluster.image import Topic
+    from pykafkad.messages import ConfigRecord
 
 
 class Delta:
@@ -67,7 +68,7 @@ class Delta:
         if topic.id not in self.created and index < self.grown.get(topic.id, index + 1):
             self.elected.setdefault(topic.id, set()).add(index)
 
-    def config_written(self, record: Any, topic: Topic | None) -> None:
+    def config_written(self, record: ConfigRecord, topic: Topic | None) -> None:
         """`topic`: whose config it is, where it is a topic's."""
         if topic is None or topic.id not in self.created:
             resource = (record.resource_type, record.resource_name)

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 needs = (Need(CLUSTER_ACTION, CLUSTER),)
 
 
-def handle(broker: Broker, request: AllocateProducerIdsRequest, context: Context) -> Work:
+def handle(
+    broker: Broker, request: AllocateProducerIdsRequest, context: Context
+) -> Work[AllocateProducerIdsResponse]:
     assert broker.cluster is not None
     wait = Wait()
     broker.cluster.controlling.ask(AllocateProducerIds, wait.come, request.broker_id, request.broker_epoch)

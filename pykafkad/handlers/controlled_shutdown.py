@@ -24,7 +24,9 @@ RemainingPartition = ControlledShutdownResponse.RemainingPartition
 needs = (Need(CLUSTER_ACTION, CLUSTER),)
 
 
-def handle(broker: Broker, request: ControlledShutdownRequest, context: Context) -> Work:
+def handle(
+    broker: Broker, request: ControlledShutdownRequest, context: Context
+) -> Work[ControlledShutdownResponse]:
     assert broker.cluster is not None
     wait = Wait()
     broker.cluster.controlling.ask(ControlledShutdown, wait.come, request.broker_id, request.broker_epoch)

@@ -11,6 +11,8 @@ from pykafkad.errors import UNSUPPORTED_VERSION
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
+    from pykafkad.hot.wire import Message
+
 CORRELATION_ID = Struct(">i")
 ERROR_CODE = Struct(">h")
 API_VERSIONS = 18
@@ -20,12 +22,18 @@ class WrongAnswer(ConnectionError):
     """It answers another request than the one whose turn it is."""
 
 
-def response_type(request: Any) -> Any:
-    return getattr(messages, type(request).__name__.removesuffix("Request") + "Response")
+def response_type(request: Message) -> type[Message]:
+    kind: type[Message] = getattr(messages, type(request).__name__.removesuffix("Request") + "Response")
+    return kind
 
 
 def read_answer(
-    response: Any, version: int, correlation_id: int, frame: Buffer, start: int = 0, end: int | None = None
+    response: type[Message],
+    version: int,
+    correlation_id: int,
+    frame: Buffer,
+    start: int = 0,
+    end: int | None = None,
 ) -> Any:
     """The answer in frame[start:end], which is to be one to that request."""
     answer = memoryview(frame)[start:end]

@@ -22,6 +22,8 @@ from pykafkad.net.reaching import REACH_S, Address, Unreachable
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from pykafkad.hot.wire import Message
+
 T = TypeVar("T")
 
 GROUP, TRANSACTION = 0, 1  # kinds of coordinators
@@ -239,7 +241,9 @@ class Cluster:
             if other is connection:
                 del self._connections[address]
 
-    def call(self, connection: Connection, request: Any, *, at_most: int = 1 << 15, wait_ms: int = 0) -> Any:
+    def call(
+        self, connection: Connection, request: Message, *, at_most: int = 1 << 15, wait_ms: int = 0
+    ) -> Any:
         """One request on one connection, which is dropped when it fails."""
         try:
             return connection.call(request, self.request_deadline() + wait_ms / 1000, at_most=at_most)
@@ -276,7 +280,7 @@ class Cluster:
 
     # -- requests that any tool needs
 
-    def ask_any(self, name: str, request: Any, *, at_most: int = 1 << 15) -> Any:
+    def ask_any(self, name: str, request: Message, *, at_most: int = 1 << 15) -> Any:
         """The answer of any broker; errors in it are the caller's to look at."""
         return self.attempt(name, lambda: self.call(self.any_broker(), request, at_most=at_most))
 

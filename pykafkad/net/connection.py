@@ -21,6 +21,8 @@ from pykafkad.net.reaching import NoAnswer, NotKafka
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pykafkad.hot.wire import Message
+
 SIZE = Struct(">i")
 API_VERSIONS_NAMED = 3  # since this version the client says what it is
 ANSWER_BYTES_MAX = 1 << 30
@@ -35,7 +37,7 @@ class UnsupportedVersion(errors.KafkaError):
         super().__init__(errors.UNSUPPORTED_VERSION, f"The node does not support {api}")
 
 
-def constant_name(request: Any) -> str:
+def constant_name(request: Message) -> str:
     """ListOffsetsRequest: LIST_OFFSETS, the name that Kafka's texts have for an API."""
     name = type(request).__name__.removesuffix("Request")
     return "".join("_" + letter if letter.isupper() else letter for letter in name).lstrip("_").upper()
@@ -94,7 +96,7 @@ class Connection:
             self.versions = {row.api_key: (row.min_version, row.max_version) for row in response.api_keys}
             return
 
-    def _first_answer(self, request: Any, version: int, deadline: float) -> memoryview:
+    def _first_answer(self, request: Message, version: int, deadline: float) -> memoryview:
         """Until it is there, nobody knows whether the other side is a broker."""
         try:
             self._send(request, version)
@@ -106,7 +108,7 @@ class Connection:
         except ConnectionError as problem:
             raise NoAnswer("closes them without an answer") from problem
 
-    def version_for(self, request: Any, at_most: int = 1 << 15) -> int:
+    def version_for(self, request: Message, at_most: int = 1 << 15) -> int:
         """The newest version that both sides know."""
         lowest, highest = self.versions.get(request.api_key, (0, -1))
         version: int = min(highest, request.max_version, at_most)
@@ -114,12 +116,14 @@ class Connection:
             raise UnsupportedVersion(constant_name(request))
         return version
 
-    def call(self, request: Any, deadline: float, *, at_most: int = 1 << 15) -> Any:
+    def call(self, request: Message, deadline: float, *, at_most: int = 1 << 15) -> Any:
         """Ask and wait, with nothing else under way."""
         self.send(request, deadline, at_most=at_most)
         return self.receive(deadline)
 
-    def send(self, request: Any, deadline: float, *, at_most: int = 1 << 15, answered: bool = True) -> int:
+    def send(
+        self, request: Message, deadline: float, *, at_most: int = 1 << 15, answered: bool = True
+    ) -> int:
         """Send it in the newest version; the version it went out in. Produce with acks=0 is not answered."""
         version = self.version_for(request, at_most)
         self._socket.settimeout(max(0.001, deadline - time.monotonic()))
@@ -132,7 +136,7 @@ class Connection:
         """The answer to the oldest request."""
         return self._decode(self._receive(deadline))
 
-    def _send(self, request: Any, version: int) -> None:
+    def _send(self, request: Message, version: int) -> None:
         self._correlation_id += 1
         frame = wire.request(request, version, self._correlation_id, self._client_id)
         self._waiting.append((self._correlation_id, response_type(request), version))

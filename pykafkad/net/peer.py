@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pykafkad.hot.reactor import Connection, Reactor, Timer, Transport
+    from pykafkad.hot.wire import Message
     from pykafkad.net.hosts import LookUp
 
     Done = Callable[[Any], object]  # given the answer, or an OSError
@@ -44,7 +45,9 @@ class Asked:
 
     __slots__ = ("correlation_id", "done", "response", "timer", "version")
 
-    def __init__(self, correlation_id: int, response: Any, version: int, done: Done, timer: Timer) -> None:
+    def __init__(
+        self, correlation_id: int, response: type[Message], version: int, done: Done, timer: Timer
+    ) -> None:
         self.correlation_id, self.response, self.version = correlation_id, response, version
         self.done, self.timer = done, timer
 
@@ -107,7 +110,7 @@ class Peer:
                 self._reactor, self.address, self._connect_timeout_ms, self._look_up, self._connected
             )
 
-    def ask(self, request: Any, version: int, done: Done, *, timeout_ms: int | None = None) -> None:
+    def ask(self, request: Message, version: int, done: Done, *, timeout_ms: int | None = None) -> None:
         """Sends a request that has an answer."""
         if self.is_full:
             raise TooManyUnderWay(f"{len(self._asked)} requests to {named(self.address)} are under way")
@@ -164,7 +167,7 @@ class Peer:
         except Exception as error:
             self._reactor.call_soon(_raise, error)  # which the loop reports; other answers go their way
 
-    def _late(self, response: Any, waited_ms: int) -> None:
+    def _late(self, response: type[Message], waited_ms: int) -> None:
         name = response.__name__.removesuffix("Response")
         text = f"{name} was not answered by {named(self.address)} in {waited_ms} ms"
         self._lose(TimeoutError(errno.ETIMEDOUT, text))

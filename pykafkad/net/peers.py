@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from pykafkad.hot.reactor import Reactor, Timer
+    from pykafkad.hot.wire import Message
     from pykafkad.messages import ApiVersionsResponse
     from pykafkad.net.hosts import LookUp
 
@@ -37,12 +38,14 @@ if TYPE_CHECKING:
         def to(self, broker_id: int, purpose: Purpose) -> Asking: ...
 
     class Asking(Protocol):
-        def ask(self, request: Any, version: int, done: Done, *, timeout_ms: int | None = None) -> None: ...
+        def ask(
+            self, request: Message, version: int, done: Done, *, timeout_ms: int | None = None
+        ) -> None: ...
         def ask_built(
             self,
             api_key: int,
             newest: int,
-            build: Callable[[int], Any],
+            build: Callable[[int], Message],
             done: Done,
             *,
             oldest: int = 0,
@@ -72,7 +75,7 @@ class Ask(NamedTuple):
     api_key: int
     newest: int
     oldest: int
-    build: Callable[[int], Any]  # given the version that is sent
+    build: Callable[[int], Message]  # given the version that is sent
     done: Done
     timeout_ms: int | None
 
@@ -137,7 +140,7 @@ class Link:
 
     # -- what others ask for
 
-    def ask(self, request: Any, version: int, done: Done, *, timeout_ms: int | None = None) -> None:
+    def ask(self, request: Message, version: int, done: Done, *, timeout_ms: int | None = None) -> None:
         """Sends the request in that version; where the purpose asks for versions, in an older one if need be."""
         self._ask(Ask(request.api_key, version, 0, lambda _: request, done, timeout_ms))
 
@@ -145,7 +148,7 @@ class Link:
         self,
         api_key: int,
         newest: int,
-        build: Callable[[int], Any],
+        build: Callable[[int], Message],
         done: Done,
         *,
         oldest: int = 0,

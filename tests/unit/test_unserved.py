@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -67,7 +68,7 @@ def test_an_api_that_is_not_built(tmp_path: Path, said: io.StringIO, api_key: in
 
 
 def test_a_client_that_said_what_it_is_is_named_in_full() -> None:
-    context = FakeContext(0)
+    context: Any = FakeContext(0)
     context.connection.state = type("State", (), {"software": ("librdkafka", "2.16.1")})()
     assert unserved.client_of(context) == "client test (librdkafka 2.16.1) at 127.0.0.1:1"
     context.client_id = "x" * 30_000

@@ -8,7 +8,19 @@ change; so nobody keeps a copy.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    class Partition(Protocol):
+        @property
+        def replicas(self) -> Sequence[int]: ...
+
+    class Broker(Protocol):
+        @property
+        def rack(self) -> str | None: ...
+
 
 MINUTE_MS = 60_000
 
@@ -43,7 +55,7 @@ class Topic(Protocol):
     @property
     def name(self) -> str: ...
     @property
-    def partitions(self) -> list[Any]: ...
+    def partitions(self) -> Sequence[Partition]: ...
 
 
 class Topics(Protocol):
@@ -58,7 +70,7 @@ class Topics(Protocol):
     @property
     def offset(self) -> int: ...  # the version of the image
     @property
-    def brokers(self) -> Mapping[int, Any]: ...  # by broker id; each has a `rack`
+    def brokers(self) -> Mapping[int, Broker]: ...  # by broker id
 
 
 class NoTopics:
@@ -69,7 +81,7 @@ class NoTopics:
         self.topics_by_id: dict[bytes, Topic] = {}
         self.topic_changes = 0
         self.offset = 0
-        self.brokers: dict[int, Any] = {}
+        self.brokers: dict[int, Broker] = {}
 
 
 def no_group_config(group_id: str) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ and the racks of their replicas. KIP-1101.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pykafkad.pure.groups.xxh3 import xxh3_64
 
@@ -19,7 +19,7 @@ NO_TOPICS_HASH = 0
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Set
 
-    from pykafkad.pure.groups.settings import GroupSettings, Topic, Topics
+    from pykafkad.pure.groups.settings import GroupSettings, Partition, Topic, Topics
 
 
 class TopicWatch:
@@ -105,7 +105,7 @@ def topic_bytes(topic: Topic, topics: Topics) -> bytes:
     return b"".join(parts)
 
 
-def racks_of(partition: Any, topics: Topics) -> list[str]:
+def racks_of(partition: Partition, topics: Topics) -> list[str]:
     racks = (topics.brokers[each].rack for each in partition.replicas if each in topics.brokers)
     return [rack for rack in racks if rack is not None]
 
