@@ -59,7 +59,12 @@ class KraftBroker(Broker):
     def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
         super().__init__(config, clock)
         self.storage = cast("LogManager", NoLogs())
-        self.controllers = Controllers(config, self.reactor, self.look_up, self.clock)
+        self.controllers = Controllers(
+            config,
+            partial(Peers, self.reactor, self.look_up),
+            self.reactor.call_later,
+            self.clock.monotonic_ms,
+        )
 
     # -- start
 

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 KEY = "process.roles"
 VOTERS, BOOTSTRAP = "controller.quorum.voters", "controller.quorum.bootstrap.servers"
+TOPICS = "pykafkad.create.topics"
 NAMES = "controller.listener.names"
 
 
@@ -47,6 +48,9 @@ def check(config: Config) -> None:
         raise ConfigError(
             KEY, "broker", f"{KEY}=broker cannot be set together with --single-node", "one of the two"
         )
+    if config[TOPICS]:
+        message = f"{TOPICS} cannot be set together with {KEY}=broker: the cluster has its controllers"
+        raise ConfigError(TOPICS, config.text(TOPICS), message)
     if not config.explicit("node.id") and not config.explicit("broker.id"):
         raise ConfigError(
             "node.id", None, "Missing required configuration `node.id` which has no default value."

@@ -137,6 +137,13 @@ def test_what_changes_the_cluster_is_forwarded(cluster: KraftCluster) -> None:
         )
 
     cluster.until("the config", lambda: {retention(id) for id in (REAL, OURS_2, OURS_3)} == {"123456"})
+    ours = str(OURS_2)
+    set_on_broker(admin, ours, "log.cleaner.backoff.ms", "12345").result(WAIT_S)
+    asked = ConfigResource(ResourceType.BROKER, ours)
+    cluster.until("a dynamic config", lambda: is_set(admin, asked, "log.cleaner.backoff.ms", "12345"))
+    refused = set_on_broker(admin, ours, "log.cleaner.backoff.ms", "soon")
+    with pytest.raises(Exception, match=r"INVALID_REQUEST|Invalid"):
+        refused.result(WAIT_S)
     answer = answer_of(cluster, OURS_2, ElectLeadersRequest(topic_partitions=None, timeout_ms=10_000), 2)
     assert answer.error_code == 0
     again = admin.create_topics([NewTopic("forwarded", num_partitions=1, replication_factor=1)])["forwarded"]
@@ -149,6 +156,16 @@ def test_what_changes_the_cluster_is_forwarded(cluster: KraftCluster) -> None:
     for id in (OURS_2, OURS_3):
         kept = [each.name for each in cluster.brokers[id].data.iterdir() if "forwarded" in each.name]
         assert all(name.endswith("-delete") for name in kept), kept
+
+
+def set_on_broker(admin: AdminClient, id: str, key: str, value: str) -> Any:
+    entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+    resource = ConfigResource(ResourceType.BROKER, id, incremental_configs=[entry])
+    return admin.incremental_alter_configs([resource])[resource]
+
+
+def is_set(admin: AdminClient, asked: ConfigResource, key: str, value: str) -> bool:
+    return bool(admin.describe_configs([asked])[asked].result(WAIT_S)[key].value == value)
 
 
 def names_of(cluster: KraftCluster, id: int) -> set[str]:

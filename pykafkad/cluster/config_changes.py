@@ -110,7 +110,7 @@ class ConfigChanges:
 
     def _decided(self, wanted: Sequence[Alteration], validate_only: bool) -> Steps[list[Alteration]]:
         """Those that something is to be written for."""
-        yield from self._look(wanted, validate_only)
+        yield from self.look(wanted, validate_only)
         left = yield from filtered(wanted, lambda each: not each.is_settled)
         yield from self._decide(left)
         good = [] if validate_only else (yield from filtered(left, lambda each: bool(each.changed)))
@@ -121,7 +121,8 @@ class ConfigChanges:
 
     # -- the broker's look
 
-    def _look(self, wanted: Sequence[Alteration], validate_only: bool) -> Steps[None]:
+    def look(self, wanted: Sequence[Alteration], validate_only: bool) -> Steps[None]:
+        """What is wrong is refused, and levels of loggers are set; what is not settled then is the controller's."""
         times: dict[tuple[int, str], int] = {}
         for each in wanted:
             times[each.resource] = times.get(each.resource, 0) + 1

@@ -32,6 +32,11 @@ needs = on_configs(ALTER_CONFIGS)
 
 
 def handle(broker: Broker, request: AlterConfigsRequest, context: Context) -> Work[Context]:
+    wanted = yield from wanted_of(request)
+    return alter(broker, wanted, request.validate_only, context, AlterConfigsResponse)
+
+
+def wanted_of(request: AlterConfigsRequest) -> Work[list[Alteration]]:
     from pykafkad.cluster.config_changes import Alteration
     from pykafkad.cluster.config_rules import SET
 
@@ -43,7 +48,7 @@ def handle(broker: Broker, request: AlterConfigsRequest, context: Context) -> Wo
             yield
         wanted.append(alteration)
         yield
-    return alter(broker, wanted, request.validate_only, context, AlterConfigsResponse)
+    return wanted
 
 
 def alter(

@@ -14,6 +14,7 @@ from pykafkad.pure.authorization import ALTER_CONFIGS, on_configs
 from pykafkad.slices import chunks
 
 if TYPE_CHECKING:
+    from pykafkad.cluster.config_changes import Alteration
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import IncrementalAlterConfigsRequest
@@ -24,6 +25,11 @@ needs = on_configs(ALTER_CONFIGS)
 
 
 def handle(broker: Broker, request: IncrementalAlterConfigsRequest, context: Context) -> Work[Context]:
+    wanted = yield from wanted_of(request)
+    return alter(broker, wanted, request.validate_only, context, IncrementalAlterConfigsResponse)
+
+
+def wanted_of(request: IncrementalAlterConfigsRequest) -> Work[list[Alteration]]:
     from pykafkad.cluster.config_changes import Alteration
 
     wanted = []
@@ -34,4 +40,4 @@ def handle(broker: Broker, request: IncrementalAlterConfigsRequest, context: Con
             yield
         wanted.append(alteration)
         yield
-    return alter(broker, wanted, request.validate_only, context, IncrementalAlterConfigsResponse)
+    return wanted

@@ -9,9 +9,8 @@ from typing import Any
 from pykafkad.handlers import APIS as OF_A_SINGLE_NODE
 from pykafkad.handlers import Api
 
-FORWARDED = frozenset({
-    19, 20, 33, 37, 43, 44, 45, 46, 49, 55, 57, 64, 80, 81,
-})  # fmt: skip
+FORWARDED = frozenset({19, 20, 37, 43, 45, 46, 49, 55, 57, 64, 80, 81})
+CONFIGS = frozenset({33, 44})
 
 
 class Forwarded(Api):
@@ -20,12 +19,14 @@ class Forwarded(Api):
     __slots__ = ()
 
     def load(self) -> Any:
-        from pykafkad.handlers import forwarded
+        from pykafkad.handlers import forwarded, kraft_configs
 
-        return forwarded
+        return kraft_configs if self.key in CONFIGS else forwarded
 
 
 APIS: dict[int, Api] = {
-    key: Forwarded(key, api.module, api.versions, advertised=api.is_advertised) if key in FORWARDED else api
+    key: Forwarded(key, api.module, api.versions, advertised=api.is_advertised)
+    if key in FORWARDED | CONFIGS
+    else api
     for key, api in OF_A_SINGLE_NODE.items()
 }

@@ -26,6 +26,9 @@ class FakePeers:
     def to(self, broker_id: int, purpose: Purpose) -> FakeLink:
         return FakeLink(self, broker_id, purpose)
 
+    def drop(self, broker_id: int) -> None:
+        self.closed.append(broker_id)
+
     def take(self) -> Sent:
         """The oldest request that was not taken yet."""
         assert self.sent, "nothing was asked"
@@ -33,6 +36,8 @@ class FakePeers:
 
 
 class FakeLink:
+    is_full = False
+
     def __init__(self, owner: FakePeers, broker_id: int, purpose: Purpose) -> None:
         self.owner, self.broker_id, self.purpose = owner, broker_id, purpose
 

@@ -56,6 +56,7 @@ def test_its_keys_count() -> None:
         ),
         ({"inter_broker_listener_name": "OTHER"}, "inter.broker.listener.name"),
         ({"pykafkad_single_node": "true"}, "process.roles"),
+        ({"pykafkad_create_topics": "a:1"}, "pykafkad.create.topics"),
     ],
 )
 def test_what_cannot_be_is_refused(keys: dict[str, str], key: str) -> None:

@@ -181,7 +181,15 @@ def test_a_piece_that_nobody_asked_for_ends_the_snapshot() -> None:
     assert isinstance(machine.next(0), AskLog)
 
 
+def test_what_may_pass_is_asked_again() -> None:
+    machine = led()
+    assert machine.fetched(asked(machine), answer(code=errors.UNKNOWN_SERVER_ERROR), 0) == [
+        Refused(errors.UNKNOWN_SERVER_ERROR, False)
+    ]
+    assert asked(machine, PAUSE_MS).epoch == 1
+
+
 def test_the_controllers_of_another_cluster_are_no_use() -> None:
     machine = observer()
     refused = FetchResponse(error_code=errors.INCONSISTENT_CLUSTER_ID)
-    assert machine.fetched(asked(machine), refused, 0) == [Refused(errors.INCONSISTENT_CLUSTER_ID)]
+    assert machine.fetched(asked(machine), refused, 0) == [Refused(errors.INCONSISTENT_CLUSTER_ID, True)]

@@ -133,11 +133,10 @@ class KraftController:
     def take_producer_id(self, done: Callable[[int | KafkaError], None]) -> None:
         self._cluster.take_producer_id(done)
 
-    def create_topics(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
-        """For pykafkad.create.topics: what clients ask is forwarded."""
-        self._run(self._cluster.creating.create(topics, validate_only, done), lambda result: None)
-
     # -- what is asked of the active controller alone
+
+    def create_topics(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
+        raise KafkaError(NOT_CONTROLLER)
 
     def create_partitions(self, topics: Sequence[Any], validate_only: bool, done: Created) -> None:
         raise KafkaError(NOT_CONTROLLER)

@@ -12,15 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.config_kraft import BOOTSTRAP, VOTERS, address_of, voters_of
-from pykafkad.logs import logger
-from pykafkad.net.peers import Peers, Purpose
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from pykafkad.clock import Clock
-    from pykafkad.hot.reactor import Reactor
-    from pykafkad.net.hosts import LookUp
+    from pykafkad.net.peers import Peers, Purpose
 
     Address = tuple[str, int]
     Build = Callable[[int], Any]
@@ -30,19 +26,24 @@ AGAIN_MS = 50
 PATIENCE_MS = 60_000
 NOBODY = -1
 
-log = logger("controllers")
-
 
 class Controllers:
-    def __init__(self, config: Any, reactor: Reactor, look_up: LookUp, clock: Clock) -> None:
+    def __init__(
+        self,
+        config: Any,
+        connect: Callable[[Callable[[int], Address | None]], Peers],
+        call_later: Callable[..., Any],
+        now_ms: Callable[[], int],
+    ) -> None:
+        """`connect` makes the connections, given where a node listens."""
         self.voters = voters_of(config[VOTERS])
         self._addresses: dict[int, Address] = dict(self.voters)
         for number, text in enumerate(config[BOOTSTRAP]):
             self._addresses[FIRST_BOOTSTRAP - number] = address_of(text)
         self.configured = list(self._addresses)
-        self.peers = Peers(reactor, look_up, self._addresses.get)
+        self.peers = connect(self._addresses.get)
         self.active = NOBODY
-        self._call_later, self._now_ms = reactor.call_later, clock.monotonic_ms
+        self._call_later, self._now_ms = call_later, now_ms
         self._closed = False
 
     def learn(self, addresses: Iterable[tuple[int, Address]]) -> None:

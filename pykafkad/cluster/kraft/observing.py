@@ -243,7 +243,11 @@ class Observing:
                 self._advance()
         elif isinstance(act, Refused):
             name = errors.NAMES.get(act.code, str(act.code))
-            self._end(f"the controllers refuse to let this broker have the metadata: {name}")
+            said = f"the controllers do not let this broker have the metadata: {name}"
+            if act.is_final:
+                self._end(said)
+            else:
+                self._say(said)
 
     def _say(self, text: str) -> None:
         if self._quiet.allows(log, "controllers that do not answer", "observer"):

@@ -83,9 +83,10 @@ class Piece(NamedTuple):
 
 
 class Refused(NamedTuple):
-    """Something that waiting does not mend."""
+    """With this error; final: waiting does not mend it."""
 
     code: int
+    is_final: bool
 
 
 Ask = AskLog | AskSnapshot
@@ -226,7 +227,7 @@ class Observer:
 
     def _failed(self, code: int, now_ms: int) -> list[Act]:
         self.lost(now_ms)
-        return [Refused(code)] if code in FINAL else []
+        return [Refused(code, code in FINAL)] if code else []
 
 
 def row_of(answer: Any) -> Any:
