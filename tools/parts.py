@@ -47,7 +47,7 @@ USUAL_S = {
     "compat-spark": 230,
     "compat-quickstart": 30,
     "compat-recipes": 90,
-    "compat-cluster": 170,
+    "compat-cluster": 240,
     "compat-znodes": 15,
     "asan-short": 270,
 }

@@ -26,6 +26,7 @@ from compat_tests.cluster.test_mixed import Counting
 from pykafkad.messages import (
     ApiVersionsRequest,
     DescribeClusterRequest,
+    DescribeConfigsRequest,
     DescribeQuorumRequest,
     ElectLeadersRequest,
 )
@@ -130,13 +131,8 @@ def test_what_changes_the_cluster_is_forwarded(cluster: KraftCluster) -> None:
         "five partitions", lambda: all(len(cluster.partitions("forwarded", id)) == 5 for id in (REAL, OURS_3))
     )
 
-    def retention(id: int) -> str:
-        asked = ConfigResource(ResourceType.TOPIC, "forwarded")
-        return str(
-            admin_of(cluster, id).describe_configs([asked])[asked].result(WAIT_S)["retention.ms"].value
-        )
-
-    cluster.until("the config", lambda: {retention(id) for id in (REAL, OURS_2, OURS_3)} == {"123456"})
+    ids = (REAL, OURS_2, OURS_3)
+    cluster.until("the config", lambda: [retention(cluster, id) for id in ids] == ["123456"] * 3)
     ours = str(OURS_2)
     set_on_broker(admin, ours, "log.cleaner.backoff.ms", "12345").result(WAIT_S)
     asked = ConfigResource(ResourceType.BROKER, ours)
@@ -156,6 +152,15 @@ def test_what_changes_the_cluster_is_forwarded(cluster: KraftCluster) -> None:
     for id in (OURS_2, OURS_3):
         kept = [each.name for each in cluster.brokers[id].data.iterdir() if "forwarded" in each.name]
         assert all(name.endswith("-delete") for name in kept), kept
+
+
+def retention(cluster: KraftCluster, id: int) -> str:
+    """Of the topic, as that broker says it."""
+    kind = DescribeConfigsRequest
+    wanted = kind.DescribeConfigsResource(
+        resource_type=2, resource_name="forwarded", configuration_keys=["retention.ms"]
+    )
+    return str(answer_of(cluster, id, kind(resources=[wanted]), 4).results[0].configs[0].value)
 
 
 def set_on_broker(admin: AdminClient, id: str, key: str, value: str) -> Any:
