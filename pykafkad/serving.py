@@ -9,6 +9,7 @@ Invariant: no answer leaves before what it promises is written.
 from __future__ import annotations
 
 import os
+from functools import partial
 from types import MethodType
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
     from pykafkad.pure.authorization import Authorizer
     from pykafkad.pure.telemetry import Telemetry
     from pykafkad.storage.manager import LogManager
-    from pykafkad.waiting import Attempt, Moved
+    from pykafkad.waiting import Attempt
     from pykafkad.workers import Submit
 
     class Loop(Protocol):
@@ -85,6 +86,7 @@ class ServingBroker:
         self.slices = Slices(loop.call_soon, clock)
         self.waiting = Waiting(loop.call_later)
         self.promises = Promises()
+        self._at_pass_end: list[Callable[[], None]] = []
         self.replicas = Replicas(config, clock, self.waiting.advanced, resigned=self.promises.fail)
         self.coordinator_loop = CoordinatorLoop(
             clock, loop.call_later, loop.call_soon, submit, self.slices.run, self.promises
@@ -208,6 +210,14 @@ class ServingBroker:
         promises.settle()
         if self.waiting.woken:
             self.waiting.ask_woken()
+        if self._at_pass_end:
+            left, self._at_pass_end = self._at_pass_end, []
+            for callback in left:
+                callback()
+
+    def when_written(self, callback: Callable[[], None]) -> None:
+        """Call this at the end of the pass under way, when what was appended in it is written."""
+        self._at_pass_end.append(callback)
 
     # -- requests that wait
 
@@ -220,29 +230,22 @@ class ServingBroker:
         moved: Iterable[Replica | Tail] = (),
     ) -> None:
         """Ask `attempt` when a partition advances or the time is up, unless the connection closes first."""
-        waiters = self.state_of(connection).own_waiters()
-
-        def tracked(expired: bool, moved: Moved) -> bool:
-            done = attempt(expired, moved)
-            if done:
-                waiters.discard(waiter)
-            return done
-
-        def failed(error: Exception) -> None:
-            waiters.discard(waiter)
-            log.exception("a waiting request failed; its connection is closed", error)
-            connection.close("a waiting request failed")
-
-        waiter = self.waiting.wait(partitions, max_wait_ms, tracked, failed, moved)
+        failed = partial(self._wait_failed, connection)
+        waiter = self.waiting.wait(partitions, max_wait_ms, attempt, failed, moved)
         waiter.request = attempt.__self__ if isinstance(attempt, MethodType) else None
-        waiters.add(waiter)
+        waiter.owner = self.state_of(connection).own_waiters()
+        waiter.owner.add(waiter)
+
+    @staticmethod
+    def _wait_failed(connection: Any, error: Exception) -> None:
+        log.exception("a waiting request failed; its connection is closed", error)
+        connection.close("a waiting request failed")
 
     def forget_waiters(self, connection: Any) -> None:
         state = connection.state
         if state is not None and state.waiters:
-            for waiter in state.waiters:
+            for waiter in list(state.waiters):
                 self.waiting.cancel(waiter)
-            state.waiters.clear()
 
     def state_of(self, connection: Any) -> ConnectionState:
         state = connection.state

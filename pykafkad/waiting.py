@@ -29,7 +29,7 @@ class Timer(Protocol):
 
 
 class Waiter:
-    __slots__ = ("attempt", "failed", "moved", "partitions", "request", "timer", "what")
+    __slots__ = ("attempt", "failed", "moved", "owner", "partitions", "request", "timer", "what")
 
     def __init__(self, attempt: Attempt, failed: Callable[[Exception], None], partitions: list[Any]) -> None:
         self.attempt = attempt
@@ -37,6 +37,7 @@ class Waiter:
         self.partitions = partitions
         self.moved: Moved = {}  # those that have advanced; if there are any, it is in `woken`
         self.timer: Timer | None = None
+        self.owner: set[Waiter] | None = None  # those of its connection, of which it is one until it is done
         self.request: object = None  # the fetch that waits, for those who want to know
         self.what = "Fetch"  # or what else waits
 
@@ -109,6 +110,8 @@ class Waiting:
         waiter.timer.cancel()
         waiter.timer = None
         self._waiters.discard(waiter)
+        if waiter.owner is not None:
+            waiter.owner.discard(waiter)
         for partition in waiter.partitions:
             partition.waiters.pop(waiter, None)  # a request may name it twice
 

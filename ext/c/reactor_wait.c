@@ -5,7 +5,7 @@
 #include <sched.h>
 
 static void gain(struct patience *patience) {
-  if (patience->credit < CREDIT_MAX)
+  if (patience->credit < CREDIT_MAX && !patience->never)
     patience->credit++;
 }
 

@@ -29,6 +29,7 @@ enum {
 struct patience {
   int credit;
   struct peer *favourite; /* NULL: none; whoever closes it clears this */
+  bool never;             /* it does not spin: others want the cores */
   bool heard;             /* the event that was waited for is the favourite's, and its receipt is there */
 };
 

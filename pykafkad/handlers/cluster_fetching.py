@@ -178,13 +178,13 @@ class ClusterFetch(Fetch):
 class ReplicaFetch(ClusterFetch):
     """By a follower. Its waits are at the ends of logs, which move with each append."""
 
-    __slots__ = ("is_noted",)
+    __slots__ = ("is_noted", "replica")
     is_follower = True
 
     def find(self, followed: Followed) -> Replica:
         partition = super().find(followed)
         leadership = partition.leadership
-        if leadership is not None and replica_of(self.request) not in leadership.followers:
+        if leadership is not None and self.replica not in leadership.followers:
             expects = followed.current_leader_epoch >= 0
             raise KafkaError(errors.UNKNOWN_LEADER_EPOCH if expects else errors.NOT_LEADER_OR_FOLLOWER)
         return partition
@@ -194,6 +194,7 @@ class ReplicaFetch(ClusterFetch):
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
+        self.replica = replica_of(self.request)
         self.is_noted = False  # what the follower has, for which the first reading is enough
 
     def end_reading(self) -> None:
@@ -218,23 +219,22 @@ class ReplicaFetch(ClusterFetch):
             limit_offset=partition.written_offset,
             at_least_one=self.size == 0,
         )
-        replica = replica_of(self.request)
         if not self.is_noted:
             epoch = self.request.replica_state.replica_epoch
-            partition.follower_fetched(replica, offset, followed.start_offset, epoch)
-        if data is None or not data.size or self.is_held(partition, replica):
+            partition.follower_fetched(self.replica, offset, followed.start_offset, epoch)
+        if data is None or not data.size or self.is_held(partition):
             return answer, 0
         answer.records = data
         return answer, data.size
 
-    def is_held(self, partition: Replica, replica: int) -> bool:
+    def is_held(self, partition: Replica) -> bool:
         """Whether the quota for replication leaves nothing for it."""
         cluster, leadership = self.broker.cluster, partition.leadership
         assert cluster is not None and leadership is not None
         quota = cluster.replication.leader_quota
         return (
-            quota.is_exceeded
-            and replica not in leadership.isr
+            self.replica not in leadership.isr
+            and quota.is_exceeded
             and quota.covers(partition.topic, partition.index)
         )
 

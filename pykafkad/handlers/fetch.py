@@ -82,10 +82,9 @@ def small(
     for topic in request.topics:
         name = topic.topic_id if uses_topic_ids else topic.topic
         note(asked, name, topic.partitions)
-        if kind is not None and kind.is_follower:
-            note_starts(asked, name, topic.partitions)
-    sessions = broker.fetch_sessions
-    decision = sessions.decide(request.session_id, request.session_epoch, uses_topic_ids=uses_topic_ids)
+    decision = broker.fetch_sessions.decide(
+        request.session_id, request.session_epoch, uses_topic_ids=uses_topic_ids
+    )
     if decision.session is not None:
         finish(update(decision.session, request, asked, uses_topic_ids))
     return decided(broker, request, context, asked, decision, kind)
@@ -117,7 +116,6 @@ def in_slices(
     """The same as `handle` for a request with many topics or partitions, a piece at a time."""
     uses_topic_ids = context.version >= TOPIC_IDS_SINCE
     asked: dict[Key, Followed] = {}
-    replicates = kind is not None and kind.is_follower
     for start in range(0, len(request.topics), FEW):
         topics = request.topics[start : start + FEW]
         if makes_no_sense(request, topics, uses_topic_ids):
@@ -126,8 +124,6 @@ def in_slices(
             name = topic.topic_id if uses_topic_ids else topic.topic
             for first in range(0, len(topic.partitions), FEW):
                 note(asked, name, topic.partitions[first : first + FEW])
-                if replicates:
-                    note_starts(asked, name, topic.partitions[first : first + FEW])
                 yield
         yield
     sessions = broker.fetch_sessions
@@ -161,9 +157,13 @@ def decided(
 def makes_no_sense(
     request: FetchRequest, topics: list[FetchRequest.FetchTopic], uses_topic_ids: bool
 ) -> bool:
-    return request.isolation_level not in ISOLATION_LEVELS or (
-        uses_topic_ids and any(topic.topic_id == NO_TOPIC_ID for topic in topics)
-    )
+    if request.isolation_level not in ISOLATION_LEVELS:
+        return True
+    if uses_topic_ids:
+        for topic in topics:
+            if topic.topic_id == NO_TOPIC_ID:
+                return True
+    return False
 
 
 def note(asked: dict[Key, Followed], name: object, items: list[FetchRequest.FetchPartition]) -> None:
@@ -176,13 +176,8 @@ def note(asked: dict[Key, Followed], name: object, items: list[FetchRequest.Fetc
             item.partition_max_bytes,
             max(item.current_leader_epoch, -1),
             item.last_fetched_epoch,
+            item.log_start_offset,
         )
-
-
-def note_starts(asked: dict[Key, Followed], name: object, items: list[FetchRequest.FetchPartition]) -> None:
-    """Followers say where their logs start."""
-    for item in items:
-        asked[name, item.partition].start_offset = item.log_start_offset
 
 
 def update(

@@ -175,6 +175,13 @@ class Reactor:
         self._posts.append((callback, arguments))
         self._wake_up()
 
+    @property
+    def spins(self) -> bool:
+        return False
+
+    def never_spin(self) -> None:
+        """It never does."""
+
     def stop(self) -> None:
         self._stopping = True
         self._wake_up()

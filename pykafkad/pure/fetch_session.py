@@ -46,6 +46,7 @@ class Followed:
         max_bytes: int,
         current_leader_epoch: int = -1,
         last_fetched_epoch: int = -1,
+        start_offset: int = -1,
     ) -> None:
         self.topic = topic
         self.index = index
@@ -53,8 +54,8 @@ class Followed:
         self.max_bytes = max_bytes
         self.current_leader_epoch = current_leader_epoch
         self.last_fetched_epoch = last_fetched_epoch
-        self.high_watermark = -1
-        self.log_start_offset = self.start_offset = -1
+        self.start_offset = start_offset
+        self.high_watermark = self.log_start_offset = -1
 
     @property
     def key(self) -> Key:

@@ -1,6 +1,6 @@
 """One connection to one leader: sends what its machine asks for, and does to the logs what that makes of the answers.
 
-The bytes of an answer are appended as they are, in the pass in which they came; the next request goes out in a later one,
+The bytes of an answer are appended as they are, in the pass in which they came; the next request goes out at its end,
 when they are written (and, where flush.messages wants that, on the disk): a fetch from an offset says that what lies
 before is ours. Kafka's fetcher threads, with the same client ids.
 """
@@ -66,6 +66,7 @@ class Parts(NamedTuple):
     quota: ReplicationQuota
     truncates_on_fetch: bool
     broker_epoch: Callable[[], int]
+    when_written: Callable[[Callable[[], None]], None]
 
 
 class LeaderConnection:
@@ -153,7 +154,9 @@ class LeaderConnection:
         if self._under_way is not under_way:
             return  # it was closed meanwhile
         self._under_way = None
-        self.wake()
+        if not self._is_woken:
+            self._is_woken = True
+            self._parts.when_written(self._go_on)
         now_ms = self._parts.clock.monotonic_ms()
         if isinstance(answer, OSError):
             self._say("connections to leaders", f"broker {self.leader_id} cannot be asked: {answer}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE
 from pykafkad.pure.rates import Rate
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
 
 LEADER, FOLLOWER = "leader", "follower"
-ALL_BROKERS = ""
 EVERYTHING = "*"
 
 
@@ -26,6 +26,7 @@ class ReplicationQuota:
     def __init__(self, side: str, config: Any, clock: Clock, image: Image) -> None:
         self._clock, self._image = clock, image
         self._node_id: int = config["node.id"]
+        self._resources = (BROKER_RESOURCE, str(self._node_id)), (BROKER_RESOURCE, ALL_BROKERS)
         self._rate_key = f"{side}.replication.throttled.rate"
         self._replicas_key = f"{side}.replication.throttled.replicas"
         self._rate = Rate(
@@ -35,11 +36,10 @@ class ReplicationQuota:
     @property
     def limit(self) -> int | None:
         """Bytes a second; None: no limit."""
-        image = self._image
-        for name in (str(self._node_id), ALL_BROKERS):
-            text = image.broker_configs(name).get(self._rate_key)
-            if text is not None:
-                return int(text)
+        configs = self._image.configs  # asked for each fetch: no call for each of the two
+        for resource in self._resources:
+            if resource in configs and self._rate_key in configs[resource]:
+                return int(configs[resource][self._rate_key])
         return None
 
     @property

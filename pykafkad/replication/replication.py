@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         quiet: Quiet
         replicas: Replicas
 
+        def when_written(self, callback: Callable[[], None]) -> None: ...
+
     class Surroundings(Protocol):
         """What it is given of the cluster (parts.Cluster)."""
 
@@ -84,6 +86,7 @@ class Replication:
             quota=ReplicationQuota(FOLLOWER, config, clock, broker.image),
             truncates_on_fetch=versions.truncates_on_fetch,
             broker_epoch=lambda: cluster.broker_epoch,
+            when_written=broker.when_written,
         )
         self._isr: IsrChanges | IsrZnodes
         self._telling: list[tuple[int, Callable[[], None]]] = []

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from pykafkad.net import plain_loop
+from pykafkad.net.loop import reactor_module
 from tests.reactor_kit import LOOP_NAMES, LOOPS, echo, frame
 
 PASSES = 10
@@ -33,6 +35,29 @@ def test_a_loop_with_nothing_to_do_sleeps_also_after_a_rush(module: Any, request
     reactor.close()
     assert wall >= PASSES * WAIT_MS / 1000 * 0.9, "it did not wait"
     assert cpu < wall / 3, "it did not sleep"
+
+
+def test_a_rush_lets_a_loop_spin_unless_it_was_told_never_to() -> None:
+    assert [spins_after_a_rush(never) for never in (False, True)] == [
+        reactor_module() is not plain_loop,
+        False,
+    ]
+
+
+def spins_after_a_rush(never: bool) -> bool:
+    reactor = reactor_module().Reactor(echo)
+    ours, theirs = socket.socketpair()
+    reactor.adopt(theirs)
+    if never:
+        reactor.never_spin()
+    for _ in range(100):
+        ours.sendall(frame(b"x"))
+        reactor.run_pass(WAIT_MS)
+        ours.recv(100)
+    spins = reactor.spins
+    ours.close()
+    reactor.close()
+    return bool(spins)
 
 
 def chat(sock: socket.socket, exchanges: int, failures: list[str]) -> None:

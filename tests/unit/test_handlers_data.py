@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from pykafkad import errors, messages
+from pykafkad.waiting import Waiter
 from tests.storage_kit import lead
 from tests.unit.data_kit import NOW_MS, Connection, Desk, batch, fetch, produce, values_of
 
@@ -249,6 +251,27 @@ def test_a_fetch_waits_until_there_are_min_bytes(desk: Desk) -> None:
     assert given.parts is None
     put(desk, b"b")
     assert values_of(fetched(desk.answer_of(given, "FetchRequest", F))) == [b"a", b"b"]
+
+
+def test_a_fetch_that_has_waited_is_freed_without_the_cycle_collector(desk: Desk) -> None:
+    """Each wait of a follower would leave it something to walk, thousands of times a second."""
+
+    def kept() -> int:
+        return sum(isinstance(each, Waiter) for each in gc.get_objects())
+
+    desk.create("t")
+    gc.collect()
+    gc.disable()
+    try:
+        before = kept()
+        given = desk.send(fetch("t", {}, max_wait_ms=500), F)
+        assert kept() == before + 1
+        put(desk, b"a")
+        assert values_of(fetched(desk.answer_of(given, "FetchRequest", F))) == [b"a"]
+        desk.timers.clear()  # a cancelled one of the loop lets go of what it was to call
+        assert kept() == before and not desk.connection.state.waiters
+    finally:
+        gc.enable()
 
 
 def test_a_closed_connection_leaves_no_waiting_fetch(desk: Desk) -> None:

@@ -7,6 +7,7 @@ from typing import Any, cast
 import pytest
 
 from pykafkad.clock import ManualClock
+from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE
 from pykafkad.errors import StartupError
 from pykafkad.pure.rates import Rate
 from pykafkad.pure.replica_selection import Candidate, by_rack
@@ -37,8 +38,6 @@ class World:
         self.image.topics["t"] = topic = Topic("t", b"i" * 16, 4)
         self.configs: dict[str, str] = {}
         cast(Any, topic).configs = self.configs
-        self.broker: dict[str, dict[str, str]] = {}
-        cast(Any, self.image).broker_configs = lambda name: self.broker.get(name, {})
         self.quota = ReplicationQuota(side, CONFIG, self.clock, cast(Any, self.image))
 
 
@@ -46,7 +45,7 @@ class World:
 def test_a_quota_is_exceeded_by_what_its_replicas_take(side: str) -> None:
     world = World(side)
     assert world.quota.limit is None and not world.quota.is_exceeded
-    world.broker["3"] = {f"{side}.replication.throttled.rate": "1000"}
+    world.image.configs[BROKER_RESOURCE, "3"] = {f"{side}.replication.throttled.rate": "1000"}
     world.quota.record("t", 0, 50_000)
     assert not world.quota.is_exceeded, "none of its replicas is said to be throttled"
     world.configs[f"{side}.replication.throttled.replicas"] = "0:3, 1:3,2:4"
@@ -61,10 +60,10 @@ def test_a_quota_is_exceeded_by_what_its_replicas_take(side: str) -> None:
 
 def test_all_replicas_of_a_topic_and_all_brokers_can_be_named_at_once() -> None:
     world = World()
-    world.broker[""] = {"leader.replication.throttled.rate": "7"}
+    world.image.configs[BROKER_RESOURCE, ALL_BROKERS] = {"leader.replication.throttled.rate": "7"}
     world.configs["leader.replication.throttled.replicas"] = "*"
     assert world.quota.limit == 7 and world.quota.covers("t", 3) and not world.quota.covers("other", 0)
-    world.broker["3"] = {"leader.replication.throttled.rate": "8"}
+    world.image.configs[BROKER_RESOURCE, "3"] = {"leader.replication.throttled.rate": "8"}
     assert world.quota.limit == 8, "a broker's own value comes first"
 
 
