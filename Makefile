@@ -116,7 +116,7 @@ compat-transactions: WORKERS := -n 2 --dist loadgroup
 
 compat-cluster: WORKERS := -m "not long"
 
-# The drills that take long, mixed clusters, and ten minutes of each set of faults: about an hour and a half.
+# The drills that take long, mixed clusters, and ten minutes of each set of faults, those of the network too: about three hours.
 compat-cluster-long: build $(VENV)/.check
 	$(PYTEST) -m long compat_tests/cluster
 	$(BIN)/python -m compat_tests.cluster torment --every

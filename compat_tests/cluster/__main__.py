@@ -1,6 +1,8 @@
 """python -m compat_tests.cluster torment --faults all --seconds 600   a cluster under one of the sets of faults
 python -m compat_tests.cluster torment --every                      all sets, one after the other
 
+Those of the network (cut, cut-one-way, bad-network, network) need root's rights: brokers are in network namespaces.
+
 BROKER=kafka for real brokers, --kinds ours,kafka,ours for both. Exit code 1: something was lost, or seen that cannot be.
 """
 
@@ -12,10 +14,14 @@ import random
 import shutil
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from compat_tests.cluster.brokers import OURS, MixedCluster, chosen
+from compat_tests.cluster.network import Network, NetworkCluster, why_not
+from compat_tests.cluster.network_torment import NETWORK_FAULTS, NetworkNemesis
 from compat_tests.cluster.torment import CONFIG, FAULTS, torment
+from compat_tests.history.workload import Report
 
 
 class Options(argparse.Namespace):
@@ -39,7 +45,7 @@ def parse() -> Options:
     )
     run.add_argument("--seconds", type=float, default=600, help="for each set of faults")
     run.add_argument("--wait", type=float, default=5.0, help="seconds between two faults, at most")
-    run.add_argument("--faults", choices=FAULTS, default="all")
+    run.add_argument("--faults", choices=[*FAULTS, *NETWORK_FAULTS], default="all")
     run.add_argument("--every", action="store_true")
     run.add_argument("--kinds", default="", help="ours,kafka,ours for example")
     return parser.parse_args(namespace=Options())
@@ -51,6 +57,10 @@ def main() -> int:
         raise SystemExit("real Kafka brokers cannot be cut off: --faults isolate is for pykafkad's alone")
     kinds = options.kinds.split(",") if options.kinds else [chosen()] * 3
     every = [faults for faults in FAULTS if faults != "isolate" or set(kinds) == {OURS}]
+    if missing := why_not():
+        print(f"no faults of the network: {missing}", flush=True)
+    else:
+        every += NETWORK_FAULTS
     codes = [run_one(options, faults, kinds) for faults in (every if options.every else [options.faults])]
     return max(codes)
 
@@ -58,13 +68,29 @@ def main() -> int:
 def run_one(options: Options, faults: str, kinds: list[str]) -> int:
     directory = Path(tempfile.mkdtemp(prefix="torment-"))
     print(f"SEED={options.seed}, faults {faults}, {','.join(kinds)}, in {directory}", flush=True)
-    with MixedCluster(kinds, config=CONFIG) as cluster:
-        report = torment(cluster, directory, options.seed, options.seconds, faults, options.wait)
+    if faults in NETWORK_FAULTS:
+        report = run_network(options, NETWORK_FAULTS[faults], kinds, directory)
+    else:
+        with MixedCluster(kinds, config=CONFIG) as cluster:
+            report = torment(cluster, directory, options.seed, options.seconds, FAULTS[faults], options.wait)
     print(report.text(), flush=True)
     if report.faults or report.problems:
         return 1
     shutil.rmtree(directory)
     return 0
+
+
+def run_network(options: Options, faults: Sequence[str], kinds: list[str], directory: Path) -> Report:
+    if missing := why_not():
+        raise SystemExit(missing)
+    with (
+        tempfile.TemporaryDirectory(prefix="torment-cluster-") as home,
+        Network() as network,
+        NetworkCluster(network, Path(home), kinds, CONFIG) as cluster,
+    ):
+        return torment(
+            cluster, directory, options.seed, options.seconds, faults, options.wait, NetworkNemesis
+        )
 
 
 if __name__ == "__main__":

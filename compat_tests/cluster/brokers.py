@@ -110,13 +110,19 @@ class MixedCluster(Cluster):
         topics: Mapping[str, int] | None = None,
         config: Mapping[str, str] | None = None,
         zookeeper: str | None = None,
+        home: Path | None = None,
     ) -> None:
-        """`zookeeper`: one that runs already."""
+        """`zookeeper`: one that runs already. `home`: a cluster's directory that is made already, with its configs."""
         need_zookeeper()
         self.kinds = kinds if isinstance(kinds, Kinds) else Kinds(kinds or [chosen()] * 3)
-        given = {**CONFIG, **(config or {})}
+        given = {**CONFIG, **(config or {})} if home is None else {}
         super().__init__(
-            len(self.kinds.of), topics or {}, given, zookeeper=zookeeper, launch=self.kinds.launch
+            len(self.kinds.of),
+            topics or {},
+            given,
+            zookeeper=zookeeper,
+            data=home,
+            launch=self.kinds.launch,
         )
 
     def replace(self, id: int, kind: str) -> None:

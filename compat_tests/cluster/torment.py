@@ -143,16 +143,17 @@ def torment(
     directory: Path,
     seed: int,
     seconds: float,
-    faults: str = "all",
+    faults: Sequence[str] = FAULTS["all"],
     wait_s: float = 3.0,
+    kind: type[Nemesis] = Nemesis,
 ) -> Report:
-    """Make a history with a running cluster, and check it."""
+    """Make a history with a running cluster, and check it. `kind`: who has these faults."""
     bootstrap = cluster.bootstrap_servers
     create_topics(bootstrap, TOPICS, min(3, len(cluster.home.brokers)))
     crowd = Crowd([part for part in parts(bootstrap) if part.label not in WITHOUT], directory, seed)
     can_all = set(cluster.kinds.of.values()) == {OURS}
-    actions = [action for action in FAULTS[faults] if can_all or action not in OF_OURS]
-    nemesis = Nemesis(cluster, crowd, seed, actions, wait_s)
+    actions = [action for action in faults if can_all or action not in OF_OURS]
+    nemesis = kind(cluster, crowd, seed, actions, wait_s)
     try:
         nemesis.run(seconds)
     finally:

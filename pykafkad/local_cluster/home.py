@@ -32,6 +32,7 @@ class BrokerHome(NamedTuple):
     directory: str
     port: int
     internal_port: int
+    host: str = HOST
 
     @property
     def process(self) -> Process:
@@ -51,22 +52,23 @@ class BrokerHome(NamedTuple):
 
     @property
     def address(self) -> str:
-        return f"{HOST}:{self.port}"
+        return f"{self.host}:{self.port}"
 
 
 class Home:
     """The whole of it."""
 
     def __init__(
-        self, directory: str, zookeeper: str, own_port: int, ports: Mapping[int, tuple[int, int]]
+        self, directory: str, zookeeper: str, own_port: int, places: Mapping[int, tuple[int, int, str]]
     ) -> None:
-        """`zookeeper`: the value of zookeeper.connect. `own_port`: of our own ZooKeeper, or 0."""
+        """`zookeeper`: the value of zookeeper.connect. `own_port`: of our own ZooKeeper, or 0. `places`: the two ports and
+        the host of each broker."""
         self.directory = directory
         self.zookeeper_connect = zookeeper
         self.zookeeper = ZooKeeper(os.path.join(directory, "zookeeper"), own_port) if own_port else None
         self.up = Process("the cluster", os.path.join(directory, "up.pid"))
         self.brokers = {
-            id: BrokerHome(id, os.path.join(directory, f"broker-{id}"), *pair) for id, pair in ports.items()
+            id: BrokerHome(id, os.path.join(directory, f"broker-{id}"), *place) for id, place in places.items()
         }
 
     @property
@@ -91,8 +93,10 @@ def load(directory: str) -> Home:
     try:
         with open(path, encoding="utf-8") as file:
             found: dict[str, Any] = json.load(file)
-        ports = {row["id"]: (row["port"], row["internal_port"]) for row in found["brokers"]}
-        return Home(directory, found["zookeeper.connect"], found["zookeeper_port"], ports)
+        places = {
+            row["id"]: (row["port"], row["internal_port"], row.get("host", HOST)) for row in found["brokers"]
+        }
+        return Home(directory, found["zookeeper.connect"], found["zookeeper_port"], places)
     except FileNotFoundError:
         raise ClusterError(
             f"there is no cluster in {directory}: pykafkad cluster up --data DIR makes one"
@@ -101,14 +105,23 @@ def load(directory: str) -> Home:
         raise ClusterError(f"{path} cannot be read: {type(problem).__name__}: {problem}") from None
 
 
-def make(directory: str, brokers: int, zookeeper: str | None, overrides: Mapping[str, str]) -> Home:
-    """A new one; with a ZooKeeper of its own unless one is named."""
+def make(
+    directory: str,
+    brokers: int,
+    zookeeper: str | None,
+    overrides: Mapping[str, str],
+    hosts: Mapping[int, str] | None = None,
+) -> Home:
+    """A new one; with a ZooKeeper of its own unless one is named. `hosts`: of the brokers, if they are not all at the
+    loopback address, as in network namespaces."""
     try:
         os.makedirs(directory, exist_ok=True)
         ports = _ports(2 * brokers + 1)
         own_port = 0 if zookeeper else ports.pop()
-        pairs = {id: (ports[2 * id], ports[2 * id + 1]) for id in range(brokers)}
-        home = Home(directory, zookeeper or f"{HOST}:{own_port}", own_port, pairs)
+        places = {
+            id: (ports[2 * id], ports[2 * id + 1], (hosts or {}).get(id, HOST)) for id in range(brokers)
+        }
+        home = Home(directory, zookeeper or f"{HOST}:{own_port}", own_port, places)
         for broker in home.brokers.values():
             os.makedirs(broker.directory, exist_ok=True)
             with open(broker.properties, "w", encoding="utf-8") as file:
@@ -126,7 +139,7 @@ def _write(home: Home) -> None:
         "zookeeper.connect": home.zookeeper_connect,
         "zookeeper_port": home.zookeeper.port if home.zookeeper else 0,
         "brokers": [
-            {"id": each.id, "port": each.port, "internal_port": each.internal_port}
+            {"id": each.id, "port": each.port, "internal_port": each.internal_port, "host": each.host}
             for each in home.brokers.values()
         ],
     }
@@ -150,7 +163,7 @@ def _ports(count: int) -> list[int]:
 def properties(home: Home, broker: BrokerHome, overrides: Mapping[str, str]) -> dict[str, str]:
     """Internal topics are kept by as many brokers as Kafka would like, or as there are."""
     replicas = min(3, len(home.brokers))
-    listeners = f"CLIENT://{HOST}:{broker.port},INTERNAL://{HOST}:{broker.internal_port}"
+    listeners = f"CLIENT://{broker.host}:{broker.port},INTERNAL://{broker.host}:{broker.internal_port}"
     return {
         "broker.id": str(broker.id),
         "zookeeper.connect": home.zookeeper_connect,
