@@ -1,4 +1,4 @@
-"""MirrorMaker 2 of Kafka 3.9.2 between two clusters, in both directions, while a broker of each is killed."""
+"""MirrorMaker 2 of Kafka 3.9.2 between two and three clusters, in all directions, while a broker of each is killed."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import os
 import subprocess
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from itertools import permutations
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,8 @@ MAIN = "org.apache.kafka.connect.mirror.MirrorMaker"
 TOPIC, PARTITIONS, GROUP = "mirrored", 3, "readers"
 DEADLINE_S = 180.0
 
+Clusters = dict[str, MixedCluster]  # by the name that its copies elsewhere begin with
+
 pytestmark = pytest.mark.long
 
 
@@ -29,14 +32,14 @@ def libs() -> Path:
 
 
 @contextmanager
-def mirror(libs: Path, directory: Path, west: MixedCluster, east: MixedCluster) -> Iterator[None]:
+def mirror(libs: Path, directory: Path, clusters: Clusters) -> Iterator[None]:
+    ways = [f"{source}->{target}" for source, target in permutations(clusters, 2)]
     lines = {
-        "clusters": "west, east",
-        "west.bootstrap.servers": west.bootstrap_servers,
-        "east.bootstrap.servers": east.bootstrap_servers,
-        **{f"{way}.enabled": "true" for way in ("west->east", "east->west")},
-        **{f"{way}.topics": TOPIC for way in ("west->east", "east->west")},
-        **{f"{way}.groups": GROUP for way in ("west->east", "east->west")},
+        "clusters": ", ".join(clusters),
+        **{f"{name}.bootstrap.servers": each.bootstrap_servers for name, each in clusters.items()},
+        **{f"{way}.enabled": "true" for way in ways},
+        **{f"{way}.topics": TOPIC for way in ways},
+        **{f"{way}.groups": GROUP for way in ways},
         **{
             f"{each}.replication.factor": "2"
             for each in (
@@ -122,35 +125,54 @@ def group_of(cluster: MixedCluster) -> Consumer:
     )
 
 
-def test_two_clusters_mirror_each_other(libs: Path, tmp_path: Path) -> None:
-    """They share a ZooKeeper, under two roots, and nothing else."""
-    kinds = [chosen()] * 2
-    with MixedCluster(kinds, topics={TOPIC: PARTITIONS}) as west:
-        root = f"{west.home.zookeeper_connect}/east"
-        with MixedCluster(kinds, topics={TOPIC: PARTITIONS}, zookeeper=root) as east:
-            for each in (west, east):
-                each.until_in_sync()
-            with mirror(libs, tmp_path, west, east):
-                mirror_both(west, east)
+@pytest.mark.parametrize("names", [("west", "east"), ("west", "east", "north")], ids=["two", "three"])
+def test_clusters_mirror_each_other(libs: Path, tmp_path: Path, names: tuple[str, ...]) -> None:
+    """They share a ZooKeeper, under roots of their own, and nothing else."""
+    clusters: Clusters = {}
+    with ExitStack() as stack:
+        root: str | None = None
+        for name in names:
+            cluster = MixedCluster(
+                [chosen()] * 2, topics={TOPIC: PARTITIONS}, zookeeper=root and f"{root}/{name}"
+            )
+            clusters[name] = stack.enter_context(cluster)
+            root = root or cluster.home.zookeeper_connect
+        for each in clusters.values():
+            each.until_in_sync()
+        stack.enter_context(mirror(libs, tmp_path, clusters))
+        mirror_all(clusters)
 
 
-def mirror_both(west: MixedCluster, east: MixedCluster) -> None:
-    with (
-        Writer(west.bootstrap_servers, TOPIC, PARTITIONS) as in_west,
-        Writer(east.bootstrap_servers, TOPIC, PARTITIONS) as in_east,
-    ):
-        until("nothing came to the east", lambda: bool(mirrored(east, f"west.{TOPIC}")))
-        until("nothing came to the west", lambda: bool(mirrored(west, f"east.{TOPIC}")))
-        for each, writer in ((west, in_west), (east, in_east)):
+def mirror_all(clusters: Clusters) -> None:
+    ways = list(permutations(clusters, 2))
+    with ExitStack() as stack:
+        writers = {
+            name: stack.enter_context(Writer(each.bootstrap_servers, TOPIC, PARTITIONS))
+            for name, each in clusters.items()
+        }
+        for source, target in ways:
+            until(
+                f"nothing of {source} came to {target}",
+                lambda s=source, t=target: bool(mirrored(clusters[t], f"{s}.{TOPIC}")),  # type: ignore[misc]
+            )
+        for name, each in clusters.items():
             each.kill(0)
             each.until_led()
-            writer.goes_on()
+            writers[name].goes_on()
             each.start(0)
             each.until_in_sync()
-    for here, writer, there, name in ((west, in_west, east, "west"), (east, in_east, west, "east")):
-        check_nothing_lost(writer, read_all(here.bootstrap_servers, TOPIC, PARTITIONS))
-        wanted = set(writer.acknowledged)
-        copy = f"{name}.{TOPIC}"
-        until(f"{copy} is not whole", lambda w=wanted, t=there, c=copy: w <= mirrored(t, c))  # type: ignore[misc]
-    count = read_as_group(west)
-    until("the group's offsets are not known in the east", lambda: committed(east, f"west.{TOPIC}") >= count)
+    for name, each in clusters.items():
+        check_nothing_lost(writers[name], read_all(each.bootstrap_servers, TOPIC, PARTITIONS))
+    for source, target in ways:
+        wanted, copy = set(writers[source].acknowledged), f"{source}.{TOPIC}"
+        until(
+            f"{copy} is not whole in {target}",
+            lambda w=wanted, t=target, c=copy: w <= mirrored(clusters[t], c),  # type: ignore[misc]
+        )
+    first, *others = clusters
+    count = read_as_group(clusters[first])
+    for other in others:
+        until(
+            f"the group's offsets are not known in {other}",
+            lambda o=other: committed(clusters[o], f"{first}.{TOPIC}") >= count,  # type: ignore[misc]
+        )

@@ -61,8 +61,8 @@ class Home:
     def __init__(
         self, directory: str, zookeeper: str, own_port: int, places: Mapping[int, tuple[int, int, str]]
     ) -> None:
-        """`zookeeper`: the value of zookeeper.connect. `own_port`: of our own ZooKeeper, or 0. `places`: the two ports and
-        the host of each broker."""
+        """`zookeeper`: the value of zookeeper.connect. `own_port`: of our own ZooKeeper, or 0. `places`: the two ports
+        and the host of each broker."""
         self.directory = directory
         self.zookeeper_connect = zookeeper
         self.zookeeper = ZooKeeper(os.path.join(directory, "zookeeper"), own_port) if own_port else None
