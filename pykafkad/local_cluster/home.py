@@ -68,7 +68,8 @@ class Home:
         self.zookeeper = ZooKeeper(os.path.join(directory, "zookeeper"), own_port) if own_port else None
         self.up = Process("the cluster", os.path.join(directory, "up.pid"))
         self.brokers = {
-            id: BrokerHome(id, os.path.join(directory, f"broker-{id}"), *place) for id, place in places.items()
+            id: BrokerHome(id, os.path.join(directory, f"broker-{id}"), *place)
+            for id, place in places.items()
         }
 
     @property
