@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
+import time
 
 import pytest
 
-from pykafkad.pipelines.errors import Position
+from pykafkad.pipelines.errors import Position, StatementError
 from pykafkad.pipelines.syntax import ast, tokens
 from pykafkad.pipelines.syntax.formatting import WRITERS, text
 from pykafkad.pipelines.syntax.parser import parse, parse_expression, parse_script, parse_type
@@ -145,3 +147,28 @@ def test_a_rewrite_keeps_what_it_does_not_change() -> None:
         whole, lambda node: ast.ColumnReference("X") if node == ast.ColumnReference("A") else node
     )
     assert text(renamed) == "CASE WHEN X = 1 THEN B ELSE F(C, ARRAY[X]) END"
+
+
+def test_variables_that_double_each_other_have_a_bound() -> None:
+    with pytest.raises(StatementError, match="the variables of a statement are more than"):
+        tokens.substitute("${a}${a}", {"A": "x" * tokens.MAX_REPLACED})
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "${" * 200_000,
+        "(" * 10_000,
+        "'" + "x" * 1_000_000,
+        "/*" * 200_000,
+        "NOT " * 10_000,
+        ";" * 500_000,
+        "`" * 999_999,
+    ],
+)
+def test_a_megabyte_of_anything_is_refused_soon(said: str) -> None:
+    began = time.process_time()
+    for statement in (said, f"SELECT {said}"):
+        with contextlib.suppress(StatementError):
+            list(parse_script(statement))
+    assert time.process_time() - began < 5

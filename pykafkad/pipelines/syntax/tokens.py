@@ -31,12 +31,14 @@ _PATTERN = re.compile(
   | (?P<word>[A-Za-z0-9_@]+)
   | (?P<string>'(?:[^']|'')*')
   | (?P<quoted>`(?:[^`]|``)*` | "(?:[^"]|"")*")
-  | (?P<variable>\$\{[^}]*\})
+  | (?P<variable>\$\{[^{}]*\})
   | (?P<symbol>-> | => | := | <> | != | <= | >= | /(?!\*) | [-+*%=<>()\[\],.;:])
 """,
     re.VERBOSE | re.DOTALL,
 )
-_VARIABLE = re.compile(r"(\$?)\$\{([^}]*)\}")
+_VARIABLE = re.compile(r"(\$?)\$\{([^{}]*)\}")  # not beyond the next brace: many that do not end would take for ever
+MAX_REPLACED = 1 << 20
+"""Characters that variables bring into a statement: each may have others in it, twice."""
 
 
 START: Final = Position(1, 1)
@@ -132,7 +134,14 @@ def substitute(text: str, variables: Mapping[str, str]) -> str:
 
     The names in `variables` are in upper case. What is unknown stays: outside of strings the parser refuses it."""
 
+    left = MAX_REPLACED
+
     def value(found: re.Match[str]) -> str:
-        return found[0][1:] if found[1] else variables.get(found[2].strip().upper(), found[0])
+        nonlocal left
+        said = found[0][1:] if found[1] else variables.get(found[2].strip().upper(), found[0])
+        left -= len(said)
+        if left < 0:
+            raise StatementError(f"the variables of a statement are more than {MAX_REPLACED} characters")
+        return said
 
     return _VARIABLE.sub(value, text)
