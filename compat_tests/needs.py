@@ -43,7 +43,9 @@ def program(name: str) -> str:
 
 def postgres() -> Path:
     """The directory with PostgreSQL's programs, which Debian has beside the PATH."""
-    beside = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3]))
+    beside = sorted(
+        Path("/usr/lib/postgresql").glob("*/bin/postgres"), key=lambda path: float(path.parts[-3])
+    )
     return beside[-1].parent if beside else Path(program("postgres")).parent
 
 

@@ -21,7 +21,7 @@ from pykafkad.pipelines.syntax.parser import parse_script
 from pykafkad.tools import output, settings
 
 USAGE = """\
-usage: pykafkad sql run FILE.sql [options]
+usage: pykafkad sql run FILE.sql|DIRECTORY [options]
 
 Obeys the statements of a script and keeps its queries going until it is stopped. Before anything is done the whole
 script is checked. Progress goes to a terminal's last line, or once a second as JSON lines into a pipe, where the
@@ -40,6 +40,9 @@ SET 'processing.guarantee' = 'exactly_once_v2'); else they begin anew.
   --checkpoints DIR  keep there how far the queries are, and their state
   --changed keep|anew  of a query that means something else than its checkpoint: go on with the state, or without
 
+A directory is a project of Spark's declarative pipelines, with spark-pipeline.yml and SQL files in Spark's language; of
+the options --bootstrap-server, --master and --once are for it.
+
 With --once and --until-idle queries begin at the earliest records unless the script sets auto.offset.reset.
 """
 OPTIONS = ("--bootstrap-server", "--command-config", "--host", "--master", "--checkpoints", "--changed")
@@ -50,6 +53,10 @@ HOSTS = ("local", "spark")
 def main(arguments: Sequence[str]) -> int:
     given = Arguments(arguments, OPTIONS, ("--once", "--until-idle"))
     file = given.file()
+    if os.path.isdir(file):
+        from pykafkad.pipelines.commands import project
+
+        return project.main(given)
     on_spark = _is_for_spark(given)
     if len(given.flags) > 1:
         raise UsageError("--once or --until-idle?")

@@ -36,7 +36,8 @@ _PATTERN = re.compile(
 """,
     re.VERBOSE | re.DOTALL,
 )
-_VARIABLE = re.compile(r"(\$?)\$\{([^{}]*)\}")  # not beyond the next brace: many that do not end would take for ever
+_VARIABLE = re.compile(r"(\$?)\$\{([^{}]*)\}")
+"""It ends before the next brace: many that do not end would take for ever."""
 MAX_REPLACED = 1 << 20
 """Characters that variables bring into a statement: each may have others in it, twice."""
 
