@@ -47,7 +47,9 @@ cdef int64_t weight(answer) except -1:
 
 cdef enum:
     LIGHT_PRODUCE_BYTES = 1024  # what answers a Produce that is no longer weighs little, and need not be weighed
-    TURN_US = 200  # how long a connection's requests are done in one pass, before others have their turn
+    TURN_US = 200  # how long a connection's requests are done in one pass, before others have their turn; so long is a pass
+    HEAVY_US = 300  # whose requests lately took more is heavy: others go first
+    HEAVY_HALF_MS = 4  # in which half of that is forgotten
 
 
 cdef class Connection:
@@ -64,6 +66,8 @@ cdef class Connection:
     cdef int parked, delayed     # tickets without an answer, by what they wait for; muting parks, too
     cdef int64_t produced_in     # the pass of the last Produce; what it appended is there when the pass has ended
     cdef int64_t turn_in, turn_began_us  # the pass of its last turn
+    cdef int64_t used_us, used_at_ms  # how long its requests took lately
+    cdef bint is_heavy
     cdef int64_t counted_bytes   # of what is queued, as reactor.answer_bytes knows it
     cdef bint dirty, is_throttled, finishing, resuming, accepted
     cdef bint receives_ready     # the reactor has it among those whose transport holds bytes
@@ -219,19 +223,36 @@ cdef class Connection:
         """Whoever sends many requests at once does not have others wait until all of them are done."""
         cdef Reactor reactor = self.reactor
         if self.turn_in != reactor.passes:
+            if reactor.is_late():
+                if not reactor.owes_turn:
+                    return False
+            reactor.owes_turn = False
             self.turn_in = reactor.passes
             self.turn_began_us = reactor.holds.mark_us
         return reactor.holds.mark_us - self.turn_began_us < TURN_US
 
+    cdef inline bint is_light(self, int64_t now_ms) noexcept:
+        """Whether its requests took little of the last milliseconds: then they go before those of others."""
+        cdef int64_t halves
+        if self.used_us:
+            halves = (now_ms - self.used_at_ms) // HEAVY_HALF_MS
+            if halves > 0:
+                self.used_us >>= min(halves, <int64_t>30)
+                self.used_at_ms = now_ms
+        self.is_heavy = self.used_us > HEAVY_US
+        return not self.is_heavy
+
     cdef int take_frame(self, Protocol protocol, Buffer buffer, Py_ssize_t start, Py_ssize_t end,
                         bint is_produce) except -1:
         cdef Reactor reactor = self.reactor
+        cdef int64_t began_us = reactor.holds.mark_us
         reactor.frames += 1
         try:
             answer = protocol.on_frame(self, buffer, start, end)
         except Exception as error:
             return self.end(trouble(error))
         reactor.holds.end_frame(self, buffer, start, end - start, is_produce)
+        self.used_us += reactor.holds.mark_us - began_us
         if answer is None or self.io.fd < 0:
             return 0
         if type(answer) is Ticket:
@@ -471,7 +492,10 @@ cdef class Connection:
             waits = not self.held_may_go()
             if not waits and not self.is_throttled and not self.resuming:
                 self.resuming = True
-                self.reactor.resuming.append(self)
+                if self.is_light(self.reactor.now_ms):
+                    self.reactor.resuming.append(self)
+                else:
+                    self.reactor.resuming_heavy.append(self)
         waits = waits or self.is_throttled or self.finishing or self.crowded
         self.io.reading = self.held is None and not waits
         # while held frames are worked off, the socket stays in the set: it will be read from again in a moment

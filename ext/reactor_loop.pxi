@@ -24,8 +24,12 @@ cdef class Reactor:
     cdef Wake wake
     cdef bint woken, stopping
     cdef bint some_ready  # not len(ready), which each pass would ask for
-    cdef object posts, cold
-    cdef list soon, dirty, resuming, ready, grave
+    cdef object posts, cold, between
+    cdef list soon, dirty, resuming, resuming_heavy, ready, grave
+    cdef int64_t late_us  # when the pass has taken enough
+    cdef bint owes_turn   # a connection that uses much has its turn in this pass, however late it is
+    cdef bint passed_over  # what comes between two passes was left out, since the last one was late
+    cdef bint goes_on     # something was done after the answers had left: the next pass begins at once
     cdef public int descriptors_max  # from here on they are kept for others than connections
 
     def __cinit__(self):
@@ -45,9 +49,11 @@ cdef class Reactor:
         self.watches = set()
         self.slab_owners = [None] * SLABS_MAX
         self.posts = deque()
+        self.between = deque()
         self.soon = []
         self.dirty = []
         self.resuming = []
+        self.resuming_heavy = []
         self.ready = []
         self.grave = []
         self.gathering = <out_room*>calloc(1, sizeof(out_room))
@@ -139,6 +145,10 @@ cdef class Reactor:
     def call_soon(self, callback, *arguments):
         self.soon.append((callback, arguments))
 
+    def call_between(self, callback, *arguments):
+        """After a pass, when its answers have left, and before the next one, which does not wait: one such callback each time."""
+        self.between.append((callback, arguments))
+
     def post(self, callback, *arguments):
         """call_soon from any thread."""
         self.posts.append((callback, arguments))
@@ -200,7 +210,7 @@ cdef class Reactor:
 
     cdef int one_pass(self, int timeout_ms) except -1:
         cdef int count, i
-        cdef bint control = False
+        cdef bint control = False, heavy = False
         cdef peer* io
         timeout_ms = self.allowed_wait(timeout_ms)
         self.free_slabs()
@@ -212,15 +222,32 @@ cdef class Reactor:
         self.passes += 1
         self.now_ms = self.monotonic_ms()
         self.holds.begin()
+        self.late_us = self.holds.began_us + TURN_US // 2
         if control:
             self.run_control()
+        if self.posts:
+            self.run_posts()
         self.run_timers()
-        self.run_soon()
+        if self.soon:
+            self.run_soon()
+        self.late_us = max(self.late_us, self.holds.mark_us) + TURN_US
+        self.owes_turn = False
+        if self.resuming:
+            held, self.resuming = self.resuming, []
+            self.resuming = self.resume_held(held) + self.resuming
         for i in range(count):
             io = <peer*>self.events[i].data.ptr
             if io != NULL and io.fd >= 0:
-                (<Connection>io.owner).event(self.events[i].events, &self.receipts[i])
-        self.resume_held()
+                if (<Connection>io.owner).is_light(self.now_ms):
+                    (<Connection>io.owner).event(self.events[i].events, &self.receipts[i])
+                else:
+                    heavy = True
+        self.owes_turn = True
+        if self.resuming_heavy:
+            held, self.resuming_heavy = self.resuming_heavy, []
+            self.resuming_heavy = self.resume_held(held) + self.resuming_heavy
+        if heavy:
+            self.take_heavy(count)
         if self.some_ready:
             self.receive_ready()
         self.end_pass()
@@ -234,11 +261,15 @@ cdef class Reactor:
         self.grave.clear()
         if self.room.waiting:
             self.room.let_on()
+        if self.between:
+            self.run_between()
         return 0
 
     cdef int allowed_wait(self, int timeout_ms) except? -2:
         cdef int64_t left_us
-        if self.soon or self.dirty or self.resuming or self.some_ready or self.writing.first != NULL:
+        if (self.soon or self.dirty or self.resuming or self.resuming_heavy or self.posts or self.goes_on or self.some_ready
+                or self.writing.first != NULL):
+            self.goes_on = False
             return 0
         if self.timers.count:
             left_us = self.timers.items[0].deadline_us - self.monotonic_us()
@@ -248,6 +279,19 @@ cdef class Reactor:
             if timeout_ms < 0 or left_us < timeout_ms:
                 return <int>min(left_us, <int64_t>SLEEP_MAX_MS)
         return timeout_ms
+
+    cdef int take_heavy(self, int count) except -1:
+        """What has newly come from connections that use much: behind all others, and as far as there is time."""
+        cdef Connection connection
+        cdef peer* io
+        cdef int i
+        for i in range(count):
+            io = <peer*>self.events[i].data.ptr
+            if io != NULL and io.fd >= 0:
+                connection = <Connection>io.owner
+                if connection.is_heavy:
+                    connection.event(self.events[i].events, &self.receipts[i])
+        return 0
 
     cdef bint receive_all(self, int count) noexcept nogil:
         """True: the control set has something, or may have behind a full row of events."""
@@ -304,14 +348,22 @@ cdef class Reactor:
             timer = <Timer>self.timers.items[0].owner
             timer.leave()
             self.call("timer", timer.callback, timer.arguments)
+            if self.is_late():
+                break
         return 0
 
     cdef int run_soon(self) except -1:
+        """Those there are; where time is up, the others come first in the next pass."""
         cdef list soon = self.soon
-        if soon:
-            self.soon = []
-            for callback, arguments in soon:
-                self.call("call_soon", callback, arguments)
+        cdef Py_ssize_t done = 0
+        self.soon = []
+        for callback, arguments in soon:
+            done += 1
+            self.call("call_soon", callback, arguments)
+            if self.is_late():
+                break
+        if done < len(soon):
+            self.soon = soon[done:] + self.soon
         return 0
 
     cdef int run_posts(self) except -1:
@@ -319,15 +371,32 @@ cdef class Reactor:
         for i in range(len(self.posts)):
             callback, arguments = self.posts.popleft()
             self.call("post", callback, arguments)
+            if self.is_late():
+                break
         return 0
 
-    cdef int resume_held(self) except -1:
-        cdef list resuming = self.resuming
-        if resuming:
-            self.resuming = []
-            for connection in resuming:
-                (<Connection>connection).resume()
+    cdef int run_between(self) except -1:
+        """Not after a pass that was late, but after the one behind it."""
+        self.goes_on = True
+        self.passed_over = self.is_late() and not self.passed_over
+        if not self.passed_over:
+            callback, arguments = self.between.popleft()
+            self.call("call_between", callback, arguments)
         return 0
+
+    cdef inline bint is_late(self) noexcept:
+        """The pass has taken enough: what can wait waits, so that new requests are looked for."""
+        return self.holds.mark_us >= self.late_us
+
+    cdef list resume_held(self, list resuming):
+        """Gives those that time is left for their turn, and gives back the others."""
+        cdef Py_ssize_t done = 0
+        for connection in resuming:
+            (<Connection>connection).resume()
+            done += 1
+            if self.is_late() and not self.owes_turn:
+                break
+        return resuming[done:]
 
     cdef int end_pass(self) except -1:
         if self.on_pass_end is None:
@@ -348,10 +417,12 @@ cdef class Reactor:
         cdef list dirty
         cdef Connection connection
         cdef uint32_t count
+        cdef int64_t began_us
         while self.dirty:
             dirty = self.dirty
             self.dirty = []
             count = 0
+            began_us = self.holds.mark_us
             for item in dirty:
                 connection = <Connection>item
                 connection.dirty = False
@@ -366,7 +437,7 @@ cdef class Reactor:
                     continue
                 self.sending[count] = &connection.io
                 count += 1
-                if count == EVENTS_PER_PASS:
+                if count == EVENTS_PER_PASS or (connection.is_heavy and c_monotonic_us() - began_us > TURN_US):
                     self.send_group(count)
                     count = 0
             if count:

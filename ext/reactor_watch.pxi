@@ -78,8 +78,8 @@ cdef class Wake(Watch):
     cdef int fire(self) except -1:
         cdef uint64_t count
         eventfd_read(self.fd, &count)
-        self.reactor.woken = False
-        return self.reactor.run_posts()
+        self.reactor.woken = False  # the posts are run after the watches
+        return 0
 
 
 cdef class Listener(Watch):

@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     class Loop(Protocol):
         def call_later(self, delay_ms: int, callback: Callable[..., Any], *arguments: Any) -> Any: ...
         def call_soon(self, callback: Callable[..., Any], *arguments: Any) -> Any: ...
+        def call_between(self, callback: Callable[..., Any], *arguments: Any) -> Any: ...
 
 
 log = logger("server")
@@ -83,7 +84,7 @@ class ServingBroker:
         self.submit = self.submit_large = submit
         self._call_later = loop.call_later
         self.quiet = Quiet(clock.monotonic_ms, loop.call_later)
-        self.slices = Slices(loop.call_soon, clock)
+        self.slices = Slices(loop.call_between, clock)
         self.waiting = Waiting(loop.call_later)
         self.promises = Promises()
         self._at_pass_end: list[Callable[[], None]] = []

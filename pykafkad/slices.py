@@ -22,8 +22,8 @@ What only comes later, from a thread or from another request's end, is waited fo
     broker.controller.take_producer_id(wait.come)
     producer_id = yield from wait.result()
 
-Invariants: one slice in each pass of the loop, shared by all work in turn; work begins in the order in which it came;
-work that waits costs nothing, and goes on to its next plain yield even if nobody wants it any more.
+Invariants: one slice between two passes of the loop, shared by all work in turn; work begins in the order in which it
+came; work that waits costs nothing, and goes on to its next plain yield even if nobody wants it any more.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 else:
     Work = Generator
 
-SLICE_US = 2_000  # for how long the loop is held in one pass
+SLICE_US = 200  # for how long the loop is held between two passes
 STEPS_AT_ONCE = 16  # steps of work that may be small
 ELEMENTS_AT_ONCE = 16  # cheap steps
 CHUNK = 256  # items of some 0.1 us each

@@ -1,7 +1,8 @@
 """The loop in plain Python, with the face, the order of a pass and the bounds of ext/reactor.pyx, for
 platforms without epoll. See there for what is promised.
 
-It copies more and gathers less: file ranges are read in pieces and sent from memory.
+It copies more and gathers less: file ranges are read in pieces and sent from memory. A pass has no budget of time, and
+connections come in any order.
 """
 
 from __future__ import annotations
@@ -104,6 +105,8 @@ class Reactor:
         self._selector = selectors.DefaultSelector()
         self._posts: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
         self._soon: list[tuple[Callable[..., object], tuple[Any, ...]]] = []
+        self._between: deque[tuple[Callable[..., object], tuple[Any, ...]]] = deque()
+        self._goes_on = False  # something was done after the answers had left: the next pass begins at once
         self._timers: list[tuple[float, int, Timer]] = []
         self._active_timers: set[Timer] = set()
         self._sequence = 0
@@ -170,6 +173,9 @@ class Reactor:
 
     def call_soon(self, callback: Callable[..., object], *arguments: Any) -> None:
         self._soon.append((callback, arguments))
+
+    def call_between(self, callback: Callable[..., object], *arguments: Any) -> None:
+        self._between.append((callback, arguments))
 
     def post(self, callback: Callable[..., object], *arguments: Any) -> None:
         self._posts.append((callback, arguments))
@@ -247,6 +253,10 @@ class Reactor:
             self._relieve()
         self._write_files()
         self._room.let_on()
+        self._goes_on = bool(self._between)
+        if self._between:
+            callback, arguments = self._between.popleft()
+            self._call("call_between", callback, *arguments)
 
     def _relieve(self) -> None:
         """Memory for answers is used up: whoever leaves the most of it unread is closed."""
@@ -258,7 +268,7 @@ class Reactor:
             )
 
     def _allowed_wait(self, timeout_ms: int) -> float | None:
-        if self._soon or self._dirty or self._resuming or self._ready or self._writing:
+        if self._soon or self._goes_on or self._dirty or self._resuming or self._ready or self._writing:
             return 0
         while self._timers and self._timers[0][2] not in self._active_timers:
             heapq.heappop(self._timers)

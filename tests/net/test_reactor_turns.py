@@ -9,6 +9,7 @@ import pytest
 
 from tests.reactor_kit import LOOP_NAMES, LOOPS, Loop, body_of, frame
 
+PLAIN = "pykafkad.net.plain_loop"  # it takes connections as they come
 LONG_S = 0.001  # what a request takes: longer than a turn
 TRIES = 100
 
@@ -56,4 +57,61 @@ def test_what_takes_little_is_done_in_one_pass(module: Any) -> None:
             break
     else:
         pytest.fail("a turn never lasts for three small requests")
+    loop.close()
+
+
+@pytest.mark.parametrize("module", [each for each in LOOPS if each.__name__ != PLAIN])
+def test_those_who_use_much_together_delay_who_uses_little_by_one_request(module: Any) -> None:
+    done: list[bytes] = []
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> bytes:
+        body = body_of(buffer, start, end)
+        if body != b"few":
+            busy()
+        done.append(body)
+        return frame(body)
+
+    loop = Loop(module, on_frame)
+    many = [loop.peer()[0] for _ in range(8)]
+    few, _ = loop.peer()
+    for peer in many:  # so that the loop knows them
+        peer.send(b"many")
+    loop.until(lambda: len(done) == 8)
+    done.clear()
+    for peer in many:
+        peer.send(b"many")
+        peer.push()
+    few.send(b"few")
+    few.push()
+    while b"few" not in done:
+        loop.turn()
+    assert len(done) <= 2, "all who use much come first"
+    loop.until(lambda: len(done) == 9)
+    loop.close()
+
+
+@pytest.mark.parametrize("module", LOOPS, ids=LOOP_NAMES)
+def test_what_comes_between_passes_comes_after_the_answers_and_once_each_time(module: Any) -> None:
+    done: list[tuple[str, int]] = []
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> bytes:
+        for name in ("first", "second"):
+            loop.reactor.call_between(note, name)
+        return frame(b"answer")
+
+    def note(name: str) -> None:
+        done.append((name, loop.reactor.passes))
+        peer.pull()
+        assert peer.frames_here() == 1
+
+    loop = Loop(module, on_frame)
+    peer, _ = loop.peer()
+    peer.send(b"request")
+    peer.push()
+    while len(done) < 2:
+        loop.reactor.run_pass(-1)
+    assert [name for name, _ in done] == ["first", "second"] and done[0][1] < done[1][1]
+    passes = loop.reactor.passes
+    loop.reactor.run_pass(-1)  # what was done last may have left something for the end of a pass
+    assert loop.reactor.passes == passes + 1
     loop.close()

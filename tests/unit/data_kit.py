@@ -123,6 +123,9 @@ class Desk(ServingBroker):
         self.timers.append(Timer(self.clock.monotonic_ms() + delay_ms, callback, arguments))
         return self.timers[-1]
 
+    def call_between(self, callback: Any, *arguments: Any) -> None:
+        self.call_soon(callback, *arguments)
+
     def call_soon(self, callback: Any, *arguments: Any) -> None:
         self.call_later(0, callback, *arguments)
 

@@ -9,13 +9,21 @@ from unittest.mock import Mock
 
 import pytest
 
+from pykafkad import slices
 from pykafkad.clock import ManualClock
 from pykafkad.coordinator.runtime.kind import MachineKind
 from pykafkad.coordinator.runtime.long_work import LongWork
 from pykafkad.pure.effects import Effects, Work
-from pykafkad.slices import SLICE_US, Slices
+from pykafkad.slices import Slices
 
 KIND = MachineKind("o", "group", Mock(), load_buffer_bytes=1)
+SLICE_MS = 2
+
+
+@pytest.fixture(autouse=True)
+def long_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In which more than one piece of a whole millisecond finds place."""
+    monkeypatch.setattr(slices, "SLICE_US", 1000 * SLICE_MS)
 
 
 class Desk:
@@ -58,7 +66,7 @@ class Desk:
 
     def finish(self) -> None:
         while self.soon:
-            assert self.turn() <= SLICE_US // 1000
+            assert self.turn() <= SLICE_MS
 
 
 def test_one_after_the_other_and_never_longer_than_a_slice() -> None:

@@ -5,10 +5,17 @@ from typing import Any
 
 import pytest
 
+from pykafkad import slices
 from pykafkad.clock import ManualClock
-from pykafkad.slices import GO_ON, SLICE_US, Slices, Wait, begun, finish
+from pykafkad.slices import GO_ON, Slices, Wait, begun, finish
 
-STEP_MS = 1
+STEP_MS, SLICE_MS = 1, 2
+
+
+@pytest.fixture(autouse=True)
+def long_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In which more than one step of a whole millisecond finds place."""
+    monkeypatch.setattr(slices, "SLICE_US", 1000 * SLICE_MS)
 
 
 class Loop:
@@ -47,7 +54,7 @@ def test_work_of_one_slice_is_done_at_once() -> None:
 def test_longer_work_holds_the_loop_for_one_slice_a_pass() -> None:
     loop, results = Loop(), list[Any]()
     loop.slices.run(loop.work("a", 9, "result"), results.append)
-    assert len(loop.steps) == SLICE_US // 1000 // STEP_MS
+    assert len(loop.steps) == SLICE_MS // STEP_MS
     assert [loop.turn() for _ in range(4)] == [2, 2, 2, 1]
     assert results == ["result"] and not loop.soon and not loop.slices.count
 
