@@ -196,7 +196,6 @@ cdef extern from "reactor_wait.h" nogil:
     cdef struct patience:
         int credit
         peer* favourite
-        bint never
         bint heard
     int wait_for_events(patience*, int, epoll_event*, int, slabs*, receipt*)
     void serve_event(peer*, uint32_t, slabs*, receipt*)

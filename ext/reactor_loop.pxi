@@ -159,11 +159,6 @@ cdef class Reactor:
         """Whether it asks again before it sleeps, for lately that has paid."""
         return self.patience.credit > 0
 
-    def never_spin(self):
-        """From now on it sleeps whenever there is nothing: others want the cores."""
-        self.patience.never = True
-        self.patience.credit = 0
-
     def stop(self):
         """From any thread: run() returns after the pass under way."""
         self.stopping = True

@@ -68,8 +68,6 @@ class ClusterBroker(Broker):
 
     def __init__(self, config: BrokerConfig, clock: Clock | None = None) -> None:
         super().__init__(config, clock)
-        # An acknowledgement is three brokers' work in turn: who spins takes the core of the one whose turn it is.
-        self.reactor.never_spin()
         self.storage = cast("ZooKeeperLogs", NoLogs())
         self.image = self._metadata = ClusterImage()
         self.zookeeper = KazooZooKeeper(settings_of(config, os.environ, text_of), self.reactor.post)

@@ -5,12 +5,20 @@
 #include <sched.h>
 
 static void gain(struct patience *patience) {
-  if (patience->credit < CREDIT_MAX && !patience->never)
+  if (patience->credit < CREDIT_MAX)
     patience->credit++;
 }
 
 static void lose(struct patience *patience) {
   patience->credit = patience->credit > CREDIT_LOST ? patience->credit - CREDIT_LOST : 0;
+}
+
+/* So long was it kept off its core. */
+static void kept_off(struct patience *patience, int64_t us) {
+  if (us >= SLICE_US)
+    patience->credit = -CREDIT_OF_OTHERS;
+  else
+    lose(patience);
 }
 
 /* The favourite's event and receipt, if it has spoken. */
@@ -36,11 +44,18 @@ int wait_for_events(struct patience *patience, int epoll, struct epoll_event *ev
                     struct slabs *slabs, struct receipt *receipt) {
   patience->heard = false;
   int64_t began = timeout_ms == 0 ? 0 : monotonic_us();
-  int count = epoll_wait(epoll, events, EVENTS_PER_PASS, patience->credit == 0 ? timeout_ms : 0);
+  int count = epoll_wait(epoll, events, EVENTS_PER_PASS, patience->credit <= 0 ? timeout_ms : 0);
   if (timeout_ms == 0)
     return count;
+  int64_t last = began;
   for (unsigned turn = 1; patience->credit > 0 && count == 0; turn++) {
-    if (monotonic_us() - began >= SPIN_US) {
+    int64_t now = monotonic_us();
+    if (now - last >= TAKEN_US) {
+      kept_off(patience, now - last);
+      return epoll_wait(epoll, events, EVENTS_PER_PASS, timeout_ms);
+    }
+    last = now;
+    if (now - began >= SPIN_US) {
       lose(patience);
       return epoll_wait(epoll, events, EVENTS_PER_PASS, timeout_ms);
     }

@@ -5,6 +5,9 @@
  * while experience says that something comes that soon: `credit` grows with each wait that was short and
  * falls with each spin that was in vain, so that an idle or slow broker just sleeps.
  *
+ * Where others want the core it is theirs: who spins takes it from whoever is to bring what it waits for,
+ * such as the other brokers of a cluster on the same machine, and has used up its own share when that comes.
+ *
  * A client that waits for each answer is mostly alone, and the next to speak. So while it spins, the loop
  * receives from the peer that was alone in the last pass, the favourite, without asking epoll first, which
  * costs as much as receiving. Nobody waits for that: epoll is asked before, and at every ASK_EVERY-th turn.
@@ -24,12 +27,14 @@ enum {
   CREDIT_MAX = 64,
   CREDIT_LOST = 8, /* by a spin in vain: what comes too late three times of four is not waited for */
   ASK_EVERY = 8,
+  TAKEN_US = 10,  /* between two looks at the clock: somebody else had the core, and gets it, too */
+  SLICE_US = 500, /* and works for long: more want cores than there are, and will for a while */
+  CREDIT_OF_OTHERS = 2000,
 };
 
 struct patience {
   int credit;
   struct peer *favourite; /* NULL: none; whoever closes it clears this */
-  bool never;             /* it does not spin: others want the cores */
   bool heard;             /* the event that was waited for is the favourite's, and its receipt is there */
 };
 

@@ -185,9 +185,6 @@ class Reactor:
     def spins(self) -> bool:
         return False
 
-    def never_spin(self) -> None:
-        """It never does."""
-
     def stop(self) -> None:
         self._stopping = True
         self._wake_up()
