@@ -86,7 +86,7 @@ class ServingBroker:
         self.quiet = Quiet(clock.monotonic_ms, loop.call_later)
         self.slices = Slices(loop.call_between, clock)
         self.waiting = Waiting(loop.call_later)
-        self.promises = Promises()
+        self.promises = Promises(loop.call_later)
         self._at_pass_end: list[Callable[[], None]] = []
         self.replicas = Replicas(config, clock, self.waiting.advanced, resigned=self.promises.fail)
         self.coordinator_loop = CoordinatorLoop(

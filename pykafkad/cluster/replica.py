@@ -214,6 +214,10 @@ class Replica:
             raise KafkaError(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
         return True
 
+    @property
+    def has_followers(self) -> bool:
+        return self.leadership is not None and bool(self.leadership.followers)
+
     # -- coordinators: their records are appended as they are
 
     def append_built(self, data: ReadableBuffer, now_ms: int, *, transaction_version: int = 0) -> Appended:

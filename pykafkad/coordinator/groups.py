@@ -43,6 +43,7 @@ class GroupCoordinator(GroupRuntime):
             self._new_machine,
             load_buffer_bytes=config["offsets.load.buffer.size"],
             codec=CODECS[config["offsets.topic.compression.codec"]],
+            commit_timeout_ms=config["offsets.commit.timeout.ms"],
         )
         super().__init__(kind, loop, replicas, image)
         self._config = config

@@ -4,8 +4,8 @@ Each partition's batch is checked and queued here. The loop writes all that a pa
 call, and encodes the answers only then. If that write fails, the answers are changed first (`append_failed`). Batches
 that expand to much when they are decompressed, and requests with many partitions, are checked in slices. The client's
 next request waits for them, so the order of its batches is kept. What belongs to a transaction is appended when the
-transaction coordinator has verified it (taking_part.py). Missing: REQUEST_TIMED_OUT. With acks=-1 an answer waits until
-the followers in the ISR have the batch or have left the ISR, and not only for the request's timeout.
+transaction coordinator has verified it (taking_part.py). With acks=-1 an answer waits until the followers in the ISR have
+the batch, for as long as the request's timeout allows (promises.py).
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def answer(broker: Broker, request: ProduceRequest, context: Context) -> Work[Pr
             here = refusal if verified is None or name is None else verified.refusals.get((name, item.index))
             if here is None:
                 result: Any = produce(
-                    broker, name, item, request.acks, context, promises, PartitionResponse, told, verified
+                    broker, name, item, request, context, promises, PartitionResponse, told, verified
                 )
                 if type(result) is GeneratorType:
                     result = yield from result
@@ -159,7 +159,7 @@ def handle_lone(broker: Broker, request: LoneProduceRequest, context: Context) -
     except RecordsError as error:
         return lone_answer(request, refused(request.index, error))
     made = broker.promises.made
-    result: Any = produce(broker, name, request, request.acks, context, made, LoneProduceResponse)
+    result: Any = produce(broker, name, request, request, context, made, LoneProduceResponse)
     if type(result) is GeneratorType:
         return begun(lone_in_slices(request, result))
     return lone_answer(request, result)
@@ -182,7 +182,7 @@ def lone_of_transaction(
         return lone_answer(request, refused(request.index, here))
     made = broker.promises.made
     result: Any = produce(
-        broker, name, request, request.acks, context, made, LoneProduceResponse, verified=verified
+        broker, name, request, request, context, made, LoneProduceResponse, verified=verified
     )
     if type(result) is GeneratorType:
         result = yield from result
@@ -259,7 +259,7 @@ def produce(
     broker: Broker,
     topic: str | None,
     item: Batch,
-    acks: int,
+    request: ProduceRequest | LoneProduceRequest,
     context: Context,
     promises: list[Promise],
     accepted: Callable[..., Accepted],
@@ -269,7 +269,7 @@ def produce(
     """The answer for one partition, or a generator that returns it, if the checks of its batch take long or many
     records are refused. `told` is how many record errors the answer has already; `verified`, what the coordinator of the
     request's transaction says."""
-    index = item.index
+    index, acks = item.index, request.acks
     data: Any = item.records  # not null, says check_produce
     tried: Replica | None = None
     try:
@@ -286,7 +286,7 @@ def produce(
         batches = begin_validation(data, partition.rules, now_ms, partition.name)
         if isinstance(batches, Validation):
             return checked_in_slices(
-                broker, partition, batches, index, acks, context, promises, accepted, told, verified
+                broker, partition, batches, index, request, context, promises, accepted, told, verified
             )
         append = partition.append
         if verified is None:
@@ -301,7 +301,7 @@ def produce(
         log_append_time_ms=appended.log_append_time_ms,
         log_start_offset=appended.log_start_offset,
     )
-    promises.append((partition, acks, context, append_failed, answer))
+    promises.append((partition, acks, request.timeout_ms, context, append_failed, answer))
     return answer
 
 
@@ -310,7 +310,7 @@ def checked_in_slices(
     partition: Replica,
     validation: Validation,
     index: int,
-    acks: int,
+    request: ProduceRequest | LoneProduceRequest,
     context: Context,
     promises: list[Promise],
     accepted: Callable[..., Accepted],
@@ -341,7 +341,7 @@ def checked_in_slices(
         log_append_time_ms=appended.log_append_time_ms,
         log_start_offset=start,
     )
-    promises.append((partition, acks, context, append_failed, answer))
+    promises.append((partition, request.acks, request.timeout_ms, context, append_failed, answer))
     return answer
 
 

@@ -76,6 +76,10 @@ class Produced:
         part.error = code
 
 
+def never(*_: Any) -> Any:
+    raise AssertionError("these requests wait for as long as it takes")
+
+
 class Node:
     """A broker with one replica, which may be down."""
 
@@ -92,7 +96,7 @@ class Node:
     def start(self) -> None:
         self.is_up, self.is_busy, self.seen = True, False, 0
         self.life += 1
-        self.promises = Promises()
+        self.promises = Promises(never)
         replicas = Replicas(
             self.config,
             self.cluster.clock,
@@ -282,7 +286,7 @@ class Cluster:
             expect(error, errors.NOT_ENOUGH_REPLICAS, errors.OUT_OF_ORDER_SEQUENCE_NUMBER)
         produced = Produced(self, acks, range(start, replica.log_end_offset))
         if produced.offsets:
-            node.promises.made.append((replica, acks, produced, Produced.refused, produced))  # type: ignore[arg-type]
+            node.promises.made.append((replica, acks, None, produced, Produced.refused, produced))  # type: ignore[arg-type]
         node.commit()
         if produced.offsets and produced not in self.held:
             self.answered.append(produced)

@@ -215,6 +215,28 @@ def test_a_fetch_of_any_size_that_waits_has_its_place_and_its_answer_with_the_ne
     assert found[count - 1] == [b"a"]
 
 
+@pytest.mark.parametrize(("acks", "in_time"), [(1, True), (-1, True), (-1, False)])
+def test_a_produce_waits_for_followers_as_long_as_it_says(
+    desk: ClusterDesk, acks: int, in_time: bool
+) -> None:
+    desk.lead_and_follow(state(isr=[0, 1]))
+    desk.live(0, 1, 2, topic_states=[topic_known(known(isr=[0, 1]))])
+    request = produce("orders", 0, batch(b"a"))
+    request.acks, request.timeout_ms = acks, 700
+    given = desk.send(request, 9)
+    desk.end_pass()
+    desk.advance(699)
+    if in_time and acks < 0:
+        desk.ask(
+            fetch("orders", {"partition": 0, "fetch_offset": 1, "log_start_offset": 0}, replica_id=1), 12
+        )
+        desk.end_pass()
+    desk.advance(1)
+    answer = desk.answer_of(given, "ProduceRequest", 9)
+    row = answer.responses[0].partition_responses[0]
+    assert (row.error_code, row.base_offset) == (errors.NONE if in_time else errors.REQUEST_TIMED_OUT, 0)
+
+
 def test_a_leader_in_a_new_epoch_goes_on_with_its_log_and_is_not_fetched_for(desk: ClusterDesk) -> None:
     desk.lead_and_follow(state(leader=1))
     assert desk.parts.replication.followed == {"orders-0": (1, 0)}

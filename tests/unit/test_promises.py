@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from pykafkad.errors import (
     KAFKA_STORAGE_ERROR,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     NOT_LEADER_OR_FOLLOWER,
+    REQUEST_TIMED_OUT,
     KafkaError,
 )
 from pykafkad.promises import Promises
@@ -38,6 +40,7 @@ class Source:
         self.error = 0
         self.log: Any = object()
         self.name = "t-0"
+        self.has_followers = False
 
     def check_appended(self, end_offset: int, acks: int) -> bool:
         if self.error:
@@ -50,14 +53,41 @@ def refuse(part: str, asker: Any, code: int) -> None:
     asker.code = code
 
 
+class Timers:
+    """What is to be called later."""
+
+    def __init__(self) -> None:
+        self.due: dict[Any, tuple[int, Any, Any]] = {}
+
+    def call_later(self, delay_ms: int, callback: Any, context: Any) -> Any:
+        timer = SimpleNamespace(cancel=lambda: self.due.pop(context))
+        self.due[context] = delay_ms, callback, timer
+        return timer
+
+    def come(self, context: Any) -> None:
+        self.due.pop(context)[1](context)
+
+
 @pytest.fixture
-def promises() -> Promises:
-    return Promises()
+def timers() -> Timers:
+    return Timers()
 
 
-def make(promises: Promises, source: Any, part: str = "x", acks: int = -1, asker: Any = None) -> Any:
+@pytest.fixture
+def promises(timers: Timers) -> Promises:
+    return Promises(timers.call_later)
+
+
+def make(
+    promises: Promises,
+    source: Any,
+    part: str = "x",
+    acks: int = -1,
+    asker: Any = None,
+    timeout_ms: int | None = 1000,
+) -> Any:
     asker = asker or Asker()
-    promises.made.append((source, acks, asker, refuse, part))
+    promises.made.append((source, acks, timeout_ms, asker, refuse, part))
     return asker
 
 
@@ -179,3 +209,64 @@ def test_an_answer_is_refused_with_what_its_source_says(promises: Promises, is_h
     promises.settle()
     assert asker.seen == (["held", "x refused", "released"] if is_held else ["x refused"])
     assert asker.code == NOT_ENOUGH_REPLICAS_AFTER_APPEND and promises.held_count == 0
+
+
+# -- followers that take longer than a request allows
+
+
+@pytest.fixture
+def replicated() -> Source:
+    source = Source(0, 1)
+    source.has_followers = True
+    return source
+
+
+def test_an_answer_that_waits_for_followers_is_refused_when_its_time_is_up(
+    promises: Promises, timers: Timers, replicated: Source
+) -> None:
+    late, patient = make(promises, replicated, timeout_ms=500), make(promises, replicated, timeout_ms=9000)
+    promises.settle()
+    assert [delay_ms for delay_ms, *_ in timers.due.values()] == [500, 9000]
+    timers.come(late)
+    assert (late.seen, late.code) == (["held", "x refused", "released"], REQUEST_TIMED_OUT)
+    assert (patient.seen, promises.held_by()) == (["held"], [("t-0", 1)])
+    replicated.high_watermark = 1
+    promises.settle()
+    assert (patient.seen, patient.code) == (["held", "released"], 0)
+    assert late.seen == ["held", "x refused", "released"] and not timers.due and not promises.held_by()
+
+
+def test_only_the_parts_that_still_wait_are_refused(
+    promises: Promises, timers: Timers, replicated: Source
+) -> None:
+    other, asker = Source(0, 1), Asker()
+    other.has_followers = True
+    make(promises, replicated, "a", asker=asker)
+    make(promises, other, "b", asker=asker)
+    promises.settle()
+    other.high_watermark = 1
+    promises.settle()
+    timers.come(asker)
+    assert asker.seen == ["held", "a refused", "released"] and promises.held_count == 0
+    promises.fail(replicated)
+    assert asker.seen == ["held", "a refused", "released"]
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1, -(2**31)])
+def test_a_request_that_gives_no_time_has_none(
+    promises: Promises, timers: Timers, replicated: Source, timeout_ms: int
+) -> None:
+    asker = make(promises, replicated, timeout_ms=timeout_ms)
+    promises.settle()
+    assert timers.due[asker][0] == 0
+
+
+def test_the_disk_of_this_broker_has_all_the_time_it_takes(
+    promises: Promises, timers: Timers, replicated: Source
+) -> None:
+    replicated.written = 0
+    make(promises, Source(0, 1))
+    make(promises, replicated, acks=1)
+    make(promises, replicated, timeout_ms=None)
+    promises.settle()
+    assert promises.held_count == 3 and not timers.due

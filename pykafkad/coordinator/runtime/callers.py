@@ -35,7 +35,8 @@ class Asker(Caller):
 
     def rests_on(self, shard: Shard) -> None:
         """The answer depends on what the shard has not committed yet."""
-        shard.made.append((shard, ACKS, self.context, not_written, self))
+        timeout_ms = shard.runtime.kind.commit_timeout_ms
+        shard.made.append((shard, ACKS, timeout_ms, self.context, not_committed, self))
 
     @property
     def version(self) -> int:
@@ -77,5 +78,9 @@ class AskerInSlices(Asker):
         return response
 
 
-def not_written(asker: Asker, context: Context, code: int) -> None:
-    context.response = asker.refuse(KafkaError(errors.NOT_COORDINATOR))
+def not_committed(asker: Asker, context: Context, code: int) -> None:
+    """What was not written is not so for any coordinator; what took too long may be committed yet."""
+    late = code == errors.REQUEST_TIMED_OUT
+    context.response = asker.refuse(
+        KafkaError(errors.COORDINATOR_NOT_AVAILABLE if late else errors.NOT_COORDINATOR)
+    )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class MachineKind:
-    __slots__ = ("codec", "load_buffer_bytes", "log", "new", "noun", "nouns", "topic")
+    __slots__ = ("codec", "commit_timeout_ms", "load_buffer_bytes", "log", "new", "noun", "nouns", "topic")
 
     def __init__(
         self,
@@ -23,6 +23,7 @@ class MachineKind:
         *,
         load_buffer_bytes: int,
         codec: str = "none",
+        commit_timeout_ms: int | None = None,
     ) -> None:
         self.topic = topic  # the internal topic
         self.noun = noun  # what the names in a machine are names of: "group"
@@ -30,4 +31,7 @@ class MachineKind:
         self.new = new
         self.load_buffer_bytes = load_buffer_bytes  # how much of a log is read at a time
         self.codec = codec  # the compression of batches
+        self.commit_timeout_ms = (
+            commit_timeout_ms  # how long an answer waits for the followers; None: as long as it takes
+        )
         self.log = logger(self.nouns)

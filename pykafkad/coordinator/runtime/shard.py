@@ -190,6 +190,10 @@ class Shard:
     def log_end_offset(self) -> int:
         return self.partition.log.log_end_offset
 
+    @property
+    def has_followers(self) -> bool:
+        return self.partition.has_followers
+
     def check_appended(self, end_offset: int, acks: int) -> bool:
         """Whether what was replayed up to this offset is committed. KafkaError: it never will be."""
         return self.partition.has_committed(end_offset)
