@@ -399,6 +399,7 @@ ZOOKEEPER: tuple[tuple[object, ...], ...] = (
     ("zookeeper.ssl.keystore.password", "PASSWORD", None, "", "MEDIUM", ""),
     ("zookeeper.ssl.keystore.type", "STRING", None, "", "MEDIUM", ""),
     ("zookeeper.ssl.truststore.location", "STRING", None, "", "MEDIUM", ""),
+    ("zookeeper.ssl.truststore.password", "PASSWORD", None, "", "MEDIUM", ""),
     ("zookeeper.ssl.truststore.type", "STRING", None, "", "MEDIUM", ""),
     ("zookeeper.ssl.endpoint.identification.algorithm", "STRING", "HTTPS", "", "LOW", ""),
     ("zookeeper.ssl.cipher.suites", "LIST", None, "list", "LOW", ""),

@@ -1,8 +1,9 @@
 """How ZooKeeper is reached: Kafka 3.9's zookeeper.* keys, and the login that Java's brokers are given by JAAS.
 
 Owns what is refused: what cannot be honoured here is a StartupError, not passed over. Key and trust stores are PEM files
-(ZooKeeper's type PEM). A login is the section `Client` (or what -Dzookeeper.sasl.clientconfig names) of the file that
--Djava.security.auth.login.config names in KAFKA_OPTS, with ZooKeeper's DigestLoginModule.
+or Java's (ZooKeeper's types PEM and JKS; by the end of the file's name where no type is set). A login is the section
+`Client` (or what -Dzookeeper.sasl.clientconfig names) of the file that -Djava.security.auth.login.config names in
+KAFKA_OPTS, with ZooKeeper's DigestLoginModule.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ JAAS = "java.security.auth.login.config"
 SECTION = "zookeeper.sasl.clientconfig"
 SASL = "zookeeper.sasl.client"
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
-PEM = (".pem", ".PEM")
+STORES = {".pem": "PEM", ".jks": "JKS"}  # by the end of a file's name
 NOT_HONOURED = (
     "zookeeper.ssl.cipher.suites",
     "zookeeper.ssl.crl.enable",
@@ -88,28 +89,53 @@ def tls_of(config: Mapping[str, Any] | Any) -> Tls | None:
     for key in NOT_HONOURED:
         if config[key]:
             raise StartupError(f"{key} cannot be honoured: leave it out")
-    key_store = store_of(config, "keystore")
-    trust_store = store_of(config, "truststore")
+    key_store, password = store_of(config, "keystore")
+    trust_store, _ = store_of(config, "truststore")
     check = config["zookeeper.ssl.endpoint.identification.algorithm"] or ""
     return Tls(
         certificate=key_store,
         key=key_store,
-        key_password=config["zookeeper.ssl.keystore.password"],
+        key_password=password,
         authorities=trust_store,
         check_host=check.upper() == "HTTPS",
     )
 
 
-def store_of(config: Mapping[str, Any] | Any, what: str) -> str | None:
-    location: str | None = config[f"zookeeper.ssl.{what}.location"]
-    kind: str | None = config[f"zookeeper.ssl.{what}.type"]
+def store_of(config: Mapping[str, Any] | Any, what: str) -> tuple[str | None, str | None]:
+    """The path of a PEM file, and the password of the key in it."""
+    key = f"zookeeper.ssl.{what}.location"
+    location: str | None = config[key]
+    password: str | None = config[f"zookeeper.ssl.{what}.password"]
     if location is None:
-        return None
-    if (kind or "").upper() == "PEM" or (kind is None and location.endswith(PEM)):
-        return location
-    raise StartupError(
-        f"zookeeper.ssl.{what}.location={location}: only PEM files can be read; set its type to PEM"
-    )
+        return None, None
+    by_name = STORES.get(location[-4:].lower())
+    kind = (config[f"zookeeper.ssl.{what}.type"] or by_name or "").upper()
+    if kind == "PEM":
+        return location, password
+    if kind != "JKS":
+        raise StartupError(
+            f"{key}={location}: only PEM and JKS files can be read; set its type to one of them"
+        )
+    return java_store(key, location, password, what), None
+
+
+def java_store(key: str, location: str, password: str | None, what: str) -> str:
+    """A path at which its contents are PEM."""
+    from pykafkad.zookeeper.java_stores import StoreError, in_memory, read_store
+
+    try:
+        with open(location, "rb") as file:
+            store = read_store(file.read(), password)
+    except OSError as error:
+        raise StartupError(f"{key}={location}: {error.strerror}") from None
+    except StoreError as error:
+        raise StartupError(f"{key}={location}: {error}") from None
+    text = store.key if what == "keystore" else store.trusted
+    if not text:
+        raise StartupError(
+            f"{key}={location}: there is no {'key' if what == 'keystore' else 'certificate'} in it"
+        )
+    return in_memory(text)
 
 
 # -- JAAS

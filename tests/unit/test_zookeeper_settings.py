@@ -24,6 +24,7 @@ DEFAULTS: dict[str, Any] = {
     "zookeeper.ssl.keystore.password": None,
     "zookeeper.ssl.keystore.type": None,
     "zookeeper.ssl.truststore.location": None,
+    "zookeeper.ssl.truststore.password": None,
     "zookeeper.ssl.truststore.type": None,
 }
 OPTS = "-Xmx1G -Djava.security.auth.login.config=/etc/jaas.conf -Dother"
@@ -82,6 +83,8 @@ def test_tls() -> None:
     [
         {"ssl_keystore_location": "/k.jks"},
         {"ssl_truststore_location": "/t.pem", "ssl_truststore_type": "JKS"},
+        {"ssl_truststore_location": "/t.p12"},
+        {"ssl_truststore_location": "/t.pem", "ssl_truststore_type": "PKCS12"},
         {"ssl_cipher_suites": ["X"]},
         {"ssl_enabled_protocols": ["TLSv1.1"]},
         {"ssl_crl_enable": True},
