@@ -89,6 +89,7 @@ cdef extern from "batch.h" nogil:
     void batch_set_max_timestamp(uint8_t *data, batch_header *header, int append_time, int64_t max_timestamp)
     void batch_assign(uint8_t *data, int64_t base_offset, int32_t leader_epoch)
     uint32_t c_xxhash32 "xxhash32"(const uint8_t *data, size_t size)
+    uint32_t c_murmur2 "murmur2"(const uint8_t *data, size_t size)
 
 
 cdef extern from "batch_records.h" nogil:
@@ -322,6 +323,15 @@ def xxhash32(buffer):
     cdef Py_buffer view
     PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
     found = c_xxhash32(<const uint8_t *>view.buf, view.len)
+    PyBuffer_Release(&view)
+    return found
+
+
+def murmur2(buffer):
+    """The hash by which Kafka's clients choose a key's partition, as an unsigned number."""
+    cdef Py_buffer view
+    PyObject_GetBuffer(buffer, &view, PyBUF_SIMPLE)
+    found = c_murmur2(<const uint8_t *>view.buf, view.len)
     PyBuffer_Release(&view)
     return found
 

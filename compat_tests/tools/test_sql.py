@@ -55,7 +55,9 @@ def test_a_script_does_the_same_on_both(both: Both, tmp_path: Path) -> None:
     file.write_text(SCRIPT.format(name=name))
     counted, shown = [], []
     for side in both.sides:
-        run = sql(side, "run", str(file), "--once", "--checkpoints", str(tmp_path / side.name))
+        run = sql(
+            side, "run", "--host", "local", str(file), "--once", "--checkpoints", str(tmp_path / side.name)
+        )
         facts = {one["query"]: one for one in map(json.loads, run.stdout.splitlines())}
         counted.append([(one["rows_in"], one["rows_out"], one["state"]) for one in facts.values()])
         shown.append(sql(side, "--execute", LOOKED.format(name=name)).stdout)

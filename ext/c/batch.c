@@ -145,3 +145,21 @@ uint32_t xxhash32(const uint8_t *data, size_t size) {
   hash = (hash ^ hash >> 13) * XX_3;
   return hash ^ hash >> 16;
 }
+
+#define MURMUR_SEED 0x9747b28cu
+#define MURMUR_FACTOR 0x5bd1e995u
+
+uint32_t murmur2(const uint8_t *data, size_t size) {
+  uint32_t hash = MURMUR_SEED ^ (uint32_t)size;
+  for (; size >= 4; data += 4, size -= 4) {
+    uint32_t word = load_little(data) * MURMUR_FACTOR;
+    hash = hash * MURMUR_FACTOR ^ (word ^ word >> 24) * MURMUR_FACTOR;
+  }
+  if (size) {
+    for (size_t at = 0; at < size; at++)
+      hash ^= (uint32_t)data[at] << 8 * at;
+    hash *= MURMUR_FACTOR;
+  }
+  hash = (hash ^ hash >> 13) * MURMUR_FACTOR;
+  return hash ^ hash >> 15;
+}

@@ -160,4 +160,7 @@ void batch_assign(uint8_t *data, int64_t base_offset, int32_t leader_epoch);
 /* xxHash32 with seed 0: LZ4 frames carry it for headers and blocks. */
 uint32_t xxhash32(const uint8_t *data, size_t size);
 
+/* The hash by which Kafka's clients choose a key's partition. */
+uint32_t murmur2(const uint8_t *data, size_t size);
+
 #endif

@@ -7,9 +7,10 @@ partition until a batch's worth was sent there (KIP-480, KIP-794), a batch is re
 from __future__ import annotations
 
 from random import randrange
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pykafkad.hot import records
+from pykafkad.hot.records import murmur2
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -18,29 +19,13 @@ if TYPE_CHECKING:
 
     # called for each record, with its error or None
     Done = Callable[[Exception | None], object]
-    Row = tuple[bytes | None, bytes | None, Headers, int]
+
+Row: TypeAlias = "tuple[bytes | None, bytes | None, Headers, int]"
+"""A record's key, value, headers and time."""
 
 BATCH_OVERHEAD = 61
 RECORD_OVERHEAD = 21  # the largest, without headers: lengths, deltas and counts as varints
 HEADER_OVERHEAD = 10
-MURMUR_SEED = 0x9747B28C
-MURMUR_FACTOR = 0x5BD1E995
-MASK = 0xFFFFFFFF
-
-
-def murmur2(data: bytes) -> int:
-    """Kafka's hash of a key, as an unsigned number."""
-    length = len(data)
-    found = MURMUR_SEED ^ length
-    whole = length & ~3
-    for at in range(0, whole, 4):
-        word = int.from_bytes(data[at : at + 4], "little") * MURMUR_FACTOR & MASK
-        word = (word ^ word >> 24) * MURMUR_FACTOR & MASK
-        found = found * MURMUR_FACTOR & MASK ^ word
-    if length > whole:
-        found = (found ^ int.from_bytes(data[whole:], "little")) * MURMUR_FACTOR & MASK
-    found = (found ^ found >> 13) * MURMUR_FACTOR & MASK
-    return found ^ found >> 15
 
 
 def partition_of_key(key: bytes, partition_count: int) -> int:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
@@ -23,11 +24,11 @@ from pykafkad.tools.producer_settings import ProducerSettings
 from pykafkad.tools.producer_transaction import Transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from pykafkad.hot.records import Headers
     from pykafkad.net.connection import Connection
-    from pykafkad.tools.batching import Done
+    from pykafkad.tools.batching import Done, Row
 
 PRODUCE_BY_NAME = 12  # later versions have topic ids instead of names
 SEQUENCES = 2**31
@@ -109,6 +110,30 @@ class Producer:
             self.poll()
         while self._bytes > self.settings.buffer_bytes:
             self._wait()
+
+    def send_rows(
+        self, name: str, rows: Iterable[Row], done: Callable[[Row, Exception | None], object]
+    ) -> None:
+        """Take many records for one topic, as `send` takes each: `done` hears of every one."""
+        settings, opened, partitions = self.settings, self._open, len(self._topic(name).leaders)
+        largest, full = settings.max_request_bytes, settings.batch_bytes
+        for row in rows:
+            key, value, headers, _ = row
+            size = size_of(key, value, headers)
+            if key is None or settings.ignores_keys or size > largest:
+                self.send(name, key, value, headers, timestamp_ms=row[3], done=partial(done, row))
+                continue
+            at = name, partition_of_key(key, partitions)
+            batch = opened.get(at)
+            if batch is None or batch.size + size > full:
+                if batch is not None:
+                    self._close(at)
+                    self.poll()
+                while self._bytes > settings.buffer_bytes:
+                    self._wait()
+                batch = opened[at] = Batch(*at, time.monotonic(), settings.delivery_timeout_s)
+            batch.add(row, size, partial(done, row))
+            self._bytes += size
 
     def _place(
         self, name: str, key: bytes | None, value: bytes | None, headers: Headers

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 
 from pykafkad.errors import KafkaError
-from pykafkad.pipelines.hosts.sink import BatchSink
-from pykafkad.pipelines.plan.ends import Record
+from pykafkad.pipelines.hosts.sink import BatchSink, Chunk
 from pykafkad.testing import Broker
 from pykafkad.tools import admin
 from pykafkad.tools.fetching import READ_COMMITTED, Fetcher, FetchSettings
@@ -32,8 +31,8 @@ def sink(broker: Broker, request: pytest.FixtureRequest) -> BatchSink:
     return BatchSink(request.node.name, TOPIC, broker.bootstrap_servers, exactly_once=True)
 
 
-def records(name: str, *values: int) -> list[Record]:
-    return [Record(TOPIC, f"{name} {value % 3}".encode(), b"%d" % value, value) for value in values]
+def records(name: str, *values: int) -> Iterator[Chunk]:
+    yield TOPIC, [(f"{name} {value % 3}".encode(), b"%d" % value, (), value) for value in values]
 
 
 def committed(sink: BatchSink) -> list[int]:
@@ -78,8 +77,9 @@ def test_partitions_are_counted_apart(sink: BatchSink) -> None:
 def test_what_a_process_left_open_when_it_died_is_never_seen(sink: BatchSink) -> None:
     dead = Producer(sink.bootstrap, {"transactional.id": f"{sink.name}-0"})
     dead.init_transactions()
-    for record in records(sink.name, 8, 9):
-        dead.send(record.topic, record.key, record.value, timestamp_ms=record.time)
+    for topic, rows in records(sink.name, 8, 9):
+        for key, value, _, time in rows:
+            dead.send(topic, key, value, timestamp_ms=time)
     dead.flush()
     assert sink.write(0, 0, records(sink.name, 1)) == 1
     assert committed(sink) == [1]
@@ -89,7 +89,7 @@ def test_what_a_process_left_open_when_it_died_is_never_seen(sink: BatchSink) ->
 
 
 def test_a_batch_that_fails_halfway_is_written_whole_when_it_is_repeated(sink: BatchSink) -> None:
-    def failing() -> Iterator[Record]:
+    def failing() -> Iterator[Chunk]:
         yield from records(sink.name, 1, 2)
         raise RuntimeError("a row that cannot be computed")
 
@@ -100,7 +100,7 @@ def test_a_batch_that_fails_halfway_is_written_whole_when_it_is_repeated(sink: B
 
 
 def test_a_batch_that_fails_keeps_no_reader_waiting(sink: BatchSink, broker: Broker) -> None:
-    def failing() -> Iterator[Record]:
+    def failing() -> Iterator[Chunk]:
         yield from records(sink.name, *range(100))
         raise RuntimeError("a row that cannot be computed")
 

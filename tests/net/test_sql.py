@@ -20,6 +20,7 @@ from pykafkad.tools.producer import Producer
 
 SECONDS = 60
 SQL = [sys.executable, "-m", "pykafkad", "sql"]
+RUN = ["run", "--host", "local"]
 SCRIPT = """\
 CREATE STREAM rides (id BIGINT KEY, who STRING, km DOUBLE) WITH (kafka_topic='rides', partitions=2, format='JSON');
 INSERT INTO rides VALUES (1, 'ann', 3.5);
@@ -79,7 +80,7 @@ def final(found: subprocess.CompletedProcess[str]) -> dict[str, dict[str, object
 def test_a_script_runs_until_all_is_done(broker: Broker, tmp_path: Path, option: str) -> None:
     file = tmp_path / "rides.sql"
     file.write_text(SCRIPT)
-    facts = final(sql(broker, "run", str(file), option))
+    facts = final(sql(broker, *RUN, str(file), option))
     assert [(one["rows_in"], one["rows_out"], one["state"]) for one in facts.values()] == [
         (3, 2, "RUNNING"),
         (2, 2, "RUNNING"),
@@ -107,7 +108,7 @@ def test_a_record_that_cannot_be_read_is_left_out_and_the_rest_goes_on(
         "CREATE STREAM s (a INT) WITH (kafka_topic='s', value_format='JSON');"
         "CREATE STREAM t AS SELECT a FROM s;"
     )
-    found = sql(broker, "run", str(file), "--until-idle")
+    found = sql(broker, *RUN, str(file), "--until-idle")
     (facts,) = final(found).values()
     assert (facts["rows_in"], facts["rows_out"], facts["bad_records"]) == (3, 2, 1)
     assert "s-0 offset 1 is left out" in found.stderr
@@ -116,7 +117,7 @@ def test_a_record_that_cannot_be_read_is_left_out_and_the_rest_goes_on(
 def test_nothing_is_done_of_a_script_with_a_mistake(broker: Broker, tmp_path: Path) -> None:
     file = tmp_path / "wrong.sql"
     file.write_text(f"{SCRIPT}SELECT nothing FROM per;\n")
-    found = sql(broker, "run", str(file), "--once", code=1)
+    found = sql(broker, *RUN, str(file), "--once", code=1)
     assert found.stdout == "" and f"{file}:7:8: " in found.stderr
     assert not any(row[0] == "rides" for row in cells(shown(broker, "SHOW TOPICS;")))
 
@@ -274,9 +275,23 @@ def test_what_is_promised_only_in_spark_is_refused_before_a_query_begins(
 ) -> None:
     file = tmp_path / "once.sql"
     file.write_text("SET 'processing.guarantee' = 'exactly_once_v2';" + SCRIPT)
-    found = sql(broker, "run", str(file), "--once", code=1)
+    found = sql(broker, *RUN, str(file), "--once", code=1)
     assert "processing.guarantee=exactly_once_v2 is kept where Spark runs the queries" in found.stderr
     assert found.stdout == ""
+
+
+def test_a_run_without_spark_says_what_is_missing(tmp_path: Path) -> None:
+    """Spark is the default; what it lacks is said before anything else is looked for."""
+    file = tmp_path / "rides.sql"
+    file.write_text(SCRIPT)
+    empty = {**os.environ, "PATH": str(tmp_path)}
+    empty.pop("JAVA_HOME", None)
+    found = subprocess.run(
+        [*SQL, "run", str(file)], capture_output=True, text=True, timeout=SECONDS, check=False, env=empty
+    )
+    assert found.returncode == 2
+    (line,) = found.stderr.splitlines()
+    assert "Spark" in line and line.endswith("--host local needs neither Spark nor Java")
 
 
 def test_a_wrong_command_line_is_refused() -> None:
@@ -321,9 +336,9 @@ def test_a_run_goes_on_where_the_last_one_ended(broker: Broker, tmp_path: Path) 
     file, kept = tmp_path / "counts.sql", str(tmp_path / "kept")
     file.write_text(COUNTS)
     for runs, total in enumerate((10, 30), start=1):
-        sql(broker, "run", str(file), "--once", "--checkpoints", kept)
+        sql(broker, *RUN, str(file), "--once", "--checkpoints", kept)
         produce(broker, 10 if runs == 1 else 20)
-        facts = final(sql(broker, "run", str(file), "--once", "--checkpoints", kept))
+        facts = final(sql(broker, *RUN, str(file), "--once", "--checkpoints", kept))
         assert [one["rows_in"] for one in facts.values()] == [(total - (0 if runs == 1 else 10)) * 5] * 2
         assert counted(broker) == [(key, str(total)) for key in "abcde"]
 
@@ -331,11 +346,11 @@ def test_a_run_goes_on_where_the_last_one_ended(broker: Broker, tmp_path: Path) 
 def test_a_killed_run_loses_nothing(broker: Broker, tmp_path: Path) -> None:
     file, kept = tmp_path / "counts.sql", str(tmp_path / "kept")
     file.write_text(COUNTS.replace("CREATE TABLE", "SET 'auto.offset.reset'='earliest'; CREATE TABLE"))
-    sql(broker, "run", str(file), "--once", "--checkpoints", kept)
+    sql(broker, *RUN, str(file), "--once", "--checkpoints", kept)
     produce(broker, 4000)
     for _ in range(3):
         process = subprocess.Popen(
-            [*SQL, "run", str(file), "--checkpoints", kept, "--bootstrap-server", broker.bootstrap_servers],
+            [*SQL, *RUN, str(file), "--checkpoints", kept, "--bootstrap-server", broker.bootstrap_servers],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
@@ -345,7 +360,7 @@ def test_a_killed_run_loses_nothing(broker: Broker, tmp_path: Path) -> None:
             assert process.poll() is None
         process.kill()
         process.communicate(timeout=SECONDS)
-    sql(broker, "run", str(file), "--once", "--checkpoints", kept)
+    sql(broker, *RUN, str(file), "--once", "--checkpoints", kept)
     written = {name: int(number) for name, number in counted(broker)}
     assert set(written) == set("abcde") and min(written.values()) >= 4000
 
@@ -353,7 +368,7 @@ def test_a_killed_run_loses_nothing(broker: Broker, tmp_path: Path) -> None:
 def test_a_changed_query_is_not_run_on_the_old_ones_state_unasked(broker: Broker, tmp_path: Path) -> None:
     file, kept = tmp_path / "counts.sql", str(tmp_path / "kept")
     file.write_text(COUNTS)
-    run = ("run", str(file), "--once", "--checkpoints", kept)
+    run = (*RUN, str(file), "--once", "--checkpoints", kept)
     sql(broker, *run)
     produce(broker, 10)
     sql(broker, *run)
@@ -370,14 +385,14 @@ def test_a_run_that_is_asked_to_end_ends_well(broker: Broker, tmp_path: Path) ->
     file, kept = tmp_path / "counts.sql", tmp_path / "kept"
     file.write_text(COUNTS)
     process = subprocess.Popen(
-        [*SQL, "run", str(file), "--checkpoints", str(kept), "--bootstrap-server", broker.bootstrap_servers],
+        [*SQL, *RUN, str(file), "--checkpoints", str(kept), "--bootstrap-server", broker.bootstrap_servers],
         stdout=subprocess.PIPE,
         text=True,
     )
     assert process.stdout is not None
     facts = json.loads(process.stdout.readline())
     assert facts["state"] == "RUNNING"
-    assert "another run" in sql(broker, "run", str(file), "--checkpoints", str(kept), code=1).stderr
+    assert "another run" in sql(broker, *RUN, str(file), "--checkpoints", str(kept), code=1).stderr
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=SECONDS)
     assert process.returncode == 0
@@ -392,7 +407,7 @@ def test_a_query_that_fails_stops_alone_and_says_at_which_record(broker: Broker,
         "CREATE STREAM t AS SELECT LPAD(v, CASE WHEN v = 'large' THEN 2000000 ELSE 5 END, '.') AS v FROM s;"
         "CREATE STREAM u AS SELECT v FROM s;"
     )
-    found = sql(broker, "run", str(file), "--until-idle", code=1)
+    found = sql(broker, *RUN, str(file), "--until-idle", code=1)
     failed, good = final(found).values()
     assert failed["state"] == "ERROR" and "s-0 offset 1" in str(failed["problem"])
     assert (good["state"], good["rows_out"]) == ("RUNNING", 2)

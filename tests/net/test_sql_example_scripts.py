@@ -17,6 +17,7 @@ from pykafkad.tools.producer import Producer
 SECONDS = 120
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SQL = ("-m", "pykafkad", "sql")
+RUN = ("run", "--host", "local")
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def python(*arguments: str) -> subprocess.CompletedProcess[str]:
 def run(broker: Broker, name: str, kept: Path) -> subprocess.CompletedProcess[str]:
     """What is there now, from where the last run ended."""
     script, options = EXAMPLES / name / f"{name}.sql", ("--once", "--checkpoints", str(kept))
-    return python(*SQL, "run", str(script), *options, "--bootstrap-server", broker.bootstrap_servers)
+    return python(*SQL, *RUN, str(script), *options, "--bootstrap-server", broker.bootstrap_servers)
 
 
 def printed(broker: Broker, topic: str, count: int) -> list[str]:
@@ -105,7 +106,7 @@ def test_the_log_in_a_topic_is_a_stream_that_can_be_read(broker: Broker, tmp_pat
         "CREATE STREAM s (a INT) WITH (kafka_topic='s', value_format='JSON');"
         "CREATE STREAM t AS SELECT a FROM s;"
     )
-    found = python(*SQL, "run", str(script), "--until-idle", "--bootstrap-server", broker.bootstrap_servers)
+    found = python(*SQL, *RUN, str(script), "--until-idle", "--bootstrap-server", broker.bootstrap_servers)
     assert "left out" not in found.stderr and json.loads(found.stdout.splitlines()[-1])["bad_records"] == 1
     read = (
         "CREATE STREAM plog (message STRUCT<type INT, deserializationError STRUCT<topic STRING>>) "

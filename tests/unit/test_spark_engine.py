@@ -12,7 +12,8 @@ import pytest
 
 from pykafkad.pipelines import StatementError
 from pykafkad.pipelines.checking import Checker
-from pykafkad.pipelines.hosts.spark_streaming import Done, StreamingQueryOptions, failure_of
+from pykafkad.pipelines.hosts.spark_streaming import StreamingQueryOptions, failure_of
+from pykafkad.pipelines.hosts.spark_writing import Done
 from pykafkad.pipelines.running import spark_engine
 from pykafkad.pipelines.running.checkpoints import ANEW, KEEP
 from pykafkad.pipelines.running.spark_checkpoints import SparkCheckpoints

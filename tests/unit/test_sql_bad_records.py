@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import json
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from pykafkad.pipelines import StatementError, settings
 from pykafkad.pipelines.checking import Checker
 from pykafkad.pipelines.plan.ends import Record
-from pykafkad.pipelines.running.runner import Runner
 from pykafkad.pipelines.syntax.ast import SelectStatement
 from pykafkad.pipelines.syntax.parser import parse_script
 from tests.unit.test_sql_engine import PARTITION, Loop, Written
@@ -178,14 +177,6 @@ class Topics(Written):
 
     def topic(self, name: str) -> object:
         return SimpleNamespace(name=name, partitions=[0])
-
-
-def test_an_engine_that_writes_no_bad_records_is_not_asked_to() -> None:
-    runner = Runner(cast(Any, Topics()), list[str]().append)
-    runner.engine = cast(Any, SimpleNamespace(tasks={}))
-    with pytest.raises(StatementError, match="are for queries that run in this process"):
-        runner.script(DEAD + QUERY)
-    assert list(runner.catalog.sources) == ["S"] and not runner.catalog.queries
 
 
 def test_queries_that_would_go_round_are_refused() -> None:

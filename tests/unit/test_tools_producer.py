@@ -52,7 +52,7 @@ def send(made: Producer, *values: str, topic: str = "t", key: bytes | None = Non
     ],
 )
 def test_murmur2(key: bytes, hashed: int) -> None:
-    assert batching.murmur2(key) == hashed & 0xFFFFFFFF
+    assert records.murmur2(key) == hashed & 0xFFFFFFFF
 
 
 def test_records_without_a_key_stay_for_a_batch() -> None:

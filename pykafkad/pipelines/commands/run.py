@@ -27,14 +27,16 @@ Obeys the statements of a script and keeps its queries going until it is stopped
 script is checked. Progress goes to a terminal's last line, or once a second as JSON lines into a pipe, where the
 answers of statements go to standard error.
 
-Queries run in this process, or with --host spark in Spark. With --checkpoints they go on where the last run of the
-script ended, however it ended, and write at least once what follows from each record (in Spark exactly once after
-SET 'processing.guarantee' = 'exactly_once_v2'); else they begin anew.
+Queries run in Spark, or with --host local in this process, which needs neither Spark nor Java. With --checkpoints they
+go on where the last run of the script ended, however it ended, and write at least once what follows from each record (in
+Spark exactly once after SET 'processing.guarantee' = 'exactly_once_v2'); else they begin anew.
 
   --bootstrap-server HOST:PORT  the brokers; without it those of KAFKA_BOOTSTRAP_SERVERS, else localhost:9092
   --command-config FILE  configs of a Kafka client
-  --host HOST       where the queries run: local, in this process (the default), or spark
+  --host HOST       where the queries run: spark (the default), or local, in this process
   --master URL      of spark: its cluster; without it, all processors of this machine (local[*])
+  --realtime        of spark: statements without state in Spark's real-time mode, where they can be, records as they come;
+                    at least once, and results have the time of their writing
   --once            do what is in the topics now, with all that follows from it, and end
   --until-idle      end when the queries have done all that there is
   --checkpoints DIR  keep there how far the queries are, and their state
@@ -48,17 +50,21 @@ With --once and --until-idle queries begin at the earliest records unless the sc
 OPTIONS = ("--bootstrap-server", "--command-config", "--host", "--master", "--checkpoints", "--changed")
 IDLE_S = 0.01
 HOSTS = ("local", "spark")
+REALTIME = "--realtime"
+REAL_TIME_MASTER = "local[64]"
+"""In real-time mode every partition that is read has a task of its own, which waits most of the time."""
 
 
 def main(arguments: Sequence[str]) -> int:
-    given = Arguments(arguments, OPTIONS, ("--once", "--until-idle"))
+    given = Arguments(arguments, OPTIONS, ("--once", "--until-idle", REALTIME))
     file = given.file()
     if os.path.isdir(file):
         from pykafkad.pipelines.commands import project
 
         return project.main(given)
     on_spark = _is_for_spark(given)
-    if len(given.flags) > 1:
+    ends = given.flags - {REALTIME}
+    if len(ends) > 1:
         raise UsageError("--once or --until-idle?")
     text = read(file)
     problems = list(Checker().script(text, file))
@@ -68,24 +74,26 @@ def main(arguments: Sequence[str]) -> int:
         return 1
     runner = spark_runner(given) if on_spark else Runner(connected(given), output.error, _checkpoints(given))
     try:
-        return run(runner, text, given.flags)
+        return run(runner, text, ends)
     finally:
         runner.close()
 
 
 def _is_for_spark(given: Arguments) -> bool:
     """Whether Spark runs the queries, which can then be: else it is a UsageError."""
-    host, changed = given.values.get("--host", "local"), given.values.get("--changed")
+    host, changed = given.values.get("--host", "spark"), given.values.get("--changed")
     if host not in HOSTS:
         raise UsageError(f"--host {host}: {' or '.join(HOSTS)}")
     if host != "spark" and "--master" in given.values:
         raise UsageError("--master goes with --host spark")
+    if REALTIME in given.flags and (host != "spark" or given.flags & {"--once", "--until-idle"}):
+        raise UsageError(f"{REALTIME} goes with --host spark, and not with an end")
     if changed not in (None, KEEP, ANEW):
         raise UsageError(f"--changed {changed}: {KEEP} or {ANEW}")
     if changed is not None and "--checkpoints" not in given.values:
         raise UsageError("--changed goes with --checkpoints")
     if host == "spark" and (missing := missing_for_spark()) is not None:
-        raise UsageError(missing)
+        raise UsageError(f"{missing}; --host local needs neither Spark nor Java")
     return host == "spark"
 
 
@@ -103,7 +111,8 @@ def spark_runner(given: Arguments) -> Runner:
     broker = connected(given)
     checkpoints = SparkCheckpoints(given.values.get("--checkpoints"), given.values.get("--changed"))
     jars = spark_connector.jars(output.error)
-    master = given.values.get("--master", "local[*]")
+    realtime = REALTIME in given.flags
+    master = given.values.get("--master", REAL_TIME_MASTER if realtime else "local[*]")
     log = checkpoints.directory / "spark.log"
     begins = log.stat().st_size if log.exists() else 0
     try:
@@ -113,7 +122,7 @@ def spark_runner(given: Arguments) -> Runner:
         said = log.read_bytes()[begins:].decode(errors="replace").splitlines()
         why = next((f": {line}" for line in said if "Exception" in line or "Error" in line), "")
         raise spark.NoSpark(f"{error}{why}") from None
-    return Runner(broker, output.error, engine=SparkEngine(broker, output.error, made, checkpoints))
+    return Runner(broker, output.error, engine=SparkEngine(broker, output.error, made, checkpoints, realtime))
 
 
 def connected(given: Arguments) -> Broker:

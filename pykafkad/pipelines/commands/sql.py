@@ -14,6 +14,7 @@ usage: pykafkad sql [options]
        pykafkad sql run FILE.sql [options]
        pykafkad sql check FILE.sql...
        pykafkad sql explain FILE.sql
+       pykafkad sql emit FILE.sql
        pykafkad sql test FILE.sql -i INPUT.json -o OUTPUT.json
 
 Streams and tables over topics in SQL, as ksqlDB says them. Without a command: a shell, whose statements end with

@@ -96,12 +96,12 @@ class DelimitedFormat:
     def __init__(self, columns: Sequence[Column], delimiter: str = ",") -> None:
         refuse_types(self.name, columns, _SUPPORTED)
         self.columns = tuple(columns)
-        self._delimiter = delimiter
+        self.delimiter = delimiter
         self._readers = [_reader(column.type) for column in columns]
         self._writers = [_writer(column.type) for column in columns]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return DelimitedFormat, (self.columns, self._delimiter)
+        return DelimitedFormat, (self.columns, self.delimiter)
 
     def parse(self, data: bytes | None) -> list[Any] | None:
         if not self.columns:
@@ -118,10 +118,10 @@ class DelimitedFormat:
 
     def _fields(self, text: str) -> list[str]:
         if '"' not in text and "\n" not in text and "\r" not in text:
-            fields = text.split(self._delimiter)
+            fields = text.split(self.delimiter)
         else:
             try:
-                fields = next(csv.reader([text], delimiter=self._delimiter, strict=True), [])
+                fields = next(csv.reader([text], delimiter=self.delimiter, strict=True), [])
             except csv.Error as error:
                 raise ValueError(str(error)) from None
         if len(fields) != len(self._readers):
@@ -137,7 +137,7 @@ class DelimitedFormat:
             "" if value is None else self._quoted(write(value), place == 0)
             for place, (write, value) in enumerate(zip(self._writers, row, strict=True))
         ]
-        return self._delimiter.join(fields).encode()
+        return self.delimiter.join(fields).encode()
 
     def _quoted(self, field: str, first: bool) -> str:
         if not field:
@@ -146,7 +146,7 @@ class DelimitedFormat:
             (first and not ("0" <= field[0] <= "9" or "A" <= field[0] <= "Z" or "a" <= field[0] <= "z"))
             or field[0] <= "#"
             or field[-1] <= " "
-            or any(mark in field for mark in (self._delimiter, '"', "\n", "\r"))
+            or any(mark in field for mark in (self.delimiter, '"', "\n", "\r"))
         )
         return '"' + field.replace('"', '""') + '"' if needs else field
 

@@ -286,17 +286,17 @@ class JsonFormat:
     def __init__(self, columns: Sequence[Column], wrap: bool = True) -> None:
         for column in columns:
             _refuse(column.type)
-        self.columns, self._wrap = tuple(columns), wrap or len(columns) != 1
+        self.columns, self.wraps = tuple(columns), wrap or len(columns) != 1
         self._decoder = json.JSONDecoder(
             parse_float=Decimal if any(_inexact(column.type) for column in columns) else None,
             parse_constant=_no_constant,
         )
         self._fill = filler([(column.name, column.type) for column in columns])
-        self._read = None if self._wrap else reader(columns[0].type)
+        self._read = None if self.wraps else reader(columns[0].type)
         self._writers = [(f"{_quote(column.name)}:", writer(column.type)) for column in columns]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return JsonFormat, (self.columns, self._wrap)
+        return JsonFormat, (self.columns, self.wraps)
 
     def parse(self, data: bytes | None) -> list[Any] | None:
         if not self.columns:
@@ -314,7 +314,7 @@ class JsonFormat:
     def serialise(self, row: Row | None) -> bytes | None:
         if row is None or not self.columns:
             return None
-        if not self._wrap:
+        if not self.wraps:
             return None if row[0] is None else self._writers[0][1](row[0]).encode()
         written = [prefix + write(value) for (prefix, write), value in zip(self._writers, row, strict=True)]
         return ("{" + ",".join(written) + "}").encode("utf-8", "surrogatepass")

@@ -9,17 +9,23 @@ partition, which its checkpoints see to.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
+from typing import TypeAlias
 
 from pykafkad.errors import KafkaError
 from pykafkad.net.client import ClientError
-from pykafkad.pipelines.plan.ends import Record
 from pykafkad.tools import admin_groups
+from pykafkad.tools.batching import Row
 from pykafkad.tools.producer import Producer
 
 TRANSACTION_TIMEOUT_MS = 900_000
+BATCH_BYTES = 256 << 10
+
+Chunk: TypeAlias = tuple[str, list[Row]]
+"""Records for one topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +37,11 @@ class BatchSink:
     configs: Mapping[str, str] = field(default_factory=dict)
     exactly_once: bool = False
 
-    def write(self, partition: int, batch: int, records: Iterable[Record]) -> int:
+    def write(self, partition: int, batch: int, chunks: Iterator[Chunk]) -> int:
         """How many records were written: none of a batch that was written before."""
+        first = next(chunks, None)
+        if first is None:
+            return 0
         identity = f"{self.name}-{partition}"
         producer = Producer(self.bootstrap, self._settings(identity))
         try:
@@ -40,7 +49,7 @@ class BatchSink:
                 producer.init_transactions()
                 if batch < self._next_batch(producer, identity):
                     return 0
-            count = _sent(producer, records)
+            count = _sent(producer, chain([first], chunks))
             if self.exactly_once and count:
                 assert producer.transaction is not None
                 producer.transaction.add_offsets(identity, {(self.topic, 0): batch + 1})
@@ -54,7 +63,7 @@ class BatchSink:
             producer.close()
 
     def _settings(self, identity: str) -> dict[str, str]:
-        settings = {"acks": "all", "linger.ms": "5", **self.configs}
+        settings = {"acks": "all", "linger.ms": "5", "batch.size": str(BATCH_BYTES), **self.configs}
         if self.exactly_once:
             settings |= {
                 "transactional.id": identity,
@@ -77,28 +86,21 @@ def _abandon(producer: Producer) -> None:
         return
 
 
-def _sent(producer: Producer, records: Iterable[Record]) -> int:
+def _sent(producer: Producer, chunks: Iterable[Chunk]) -> int:
     """Sends all and waits for them; the first that is refused is raised."""
     refused: list[Exception] = []
 
-    def done(record: Record, error: Exception | None) -> None:
+    def done(topic: str, row: Row, error: Exception | None) -> None:
         if error is not None:
-            error.add_note(f"the record of key {record.key!r} and time {record.time} for {record.topic}")
+            error.add_note(f"the record of key {row[0]!r} and time {row[3]} for {topic}")
             refused.append(error)
 
     count = 0
-    for record in records:
+    for topic, rows in chunks:
         if refused:
             break
-        producer.send(
-            record.topic,
-            record.key,
-            record.value,
-            record.headers,
-            timestamp_ms=max(0, record.time),
-            done=partial(done, record),
-        )
-        count += 1
+        producer.send_rows(topic, rows, partial(done, topic))
+        count += len(rows)
     producer.flush()
     if refused:
         raise refused[0]

@@ -19,8 +19,10 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from pykafkad.pipelines import spark_sql
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.formats.registry import RegistryError
+from pykafkad.pipelines.hosts.left_out import LeftOut
 from pykafkad.pipelines.plan.ends import Record, place
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.stages import OUT, Moving, Stages
@@ -39,7 +41,7 @@ Placed: TypeAlias = tuple[bytes, int, int, tuple[Any, ...]]
 
 
 BAD = -2
-"""The step of a row that only says which record was left out, and why: it goes through all stages to who tells."""
+"""The step of a row that only has what was left out (left_out.Gathered): it goes through all stages to who tells."""
 
 
 class NoSpark(Exception):
@@ -48,6 +50,13 @@ class NoSpark(Exception):
 
 class QueryFailed(Exception):
     """An operator could not go on at a record; str() says why and at which."""
+
+
+def failed_at(error: Exception, record: Record) -> Exception:
+    """What ends the query; a schema registry that does not answer may answer later."""
+    if isinstance(error, RegistryError | QueryFailed):
+        return error
+    return QueryFailed(f"{type(error).__name__}: {error} at {place(record)}")
 
 
 class Numbered(NamedTuple):
@@ -107,6 +116,7 @@ def running(jars: Iterable[Path]) -> dict[str, str]:
 
 
 CONFIGS = {
+    **spark_sql.CONFIGS,
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stateStore.providerClass": (
@@ -121,11 +131,13 @@ def results(frame: DataFrame, stages: Mapping[str, Stages], buckets: int = 1) ->
     return later_stages(frame.mapInPandas(FirstOfLanes(stages, buckets), PACKED), stages, buckets)
 
 
-def later_stages(moving: DataFrame, stages: Mapping[str, Stages], buckets: int) -> DataFrame:
+def later_stages(
+    moving: DataFrame, stages: Mapping[str, Stages], buckets: int, query_id: str = ""
+) -> DataFrame:
     """The stages with state after the one without."""
     for stage in range(1, max((one.count for one in stages.values()), default=1)):
         moving = moving.groupBy("lane", "bucket").transformWithStateInPandas(
-            statefulProcessor=later_stage(stage, stages, buckets),
+            statefulProcessor=later_stage(stage, stages, buckets, query_id),
             outputStructType=PACKED,
             outputMode="Append",
             timeMode="None",
@@ -158,33 +170,35 @@ class Packing:
 class First:
     """The stage without state: records to rows that move."""
 
-    def __init__(self, stages: Mapping[str, Stages], buckets: int, tells: bool = False) -> None:
-        """`tells`: of records that are left out a BAD row follows."""
-        self.stages, self.buckets, self.tells = stages, buckets, tells
+    def __init__(self, stages: Mapping[str, Stages], buckets: int, left_out: LeftOut | None = None) -> None:
+        """`left_out`: of records that are left out a BAD row follows."""
+        self.stages, self.buckets, self.left_out = stages, buckets, left_out
 
     def packed(self, records: Iterable[tuple[str, bytes, Record]]) -> pandas.DataFrame:
         packing = Packing(self.stages, self.buckets)
         for lane, seq, record in records:
             try:
                 self._pack(packing, lane, seq, record)
-            except RegistryError:
-                raise
             except Exception as error:
-                raise QueryFailed(f"{type(error).__name__}: {error} at {place(record)}") from None
+                raise failed_at(error, record) from None
         return packing.frame()
 
     def _pack(self, packing: Packing, lane: str, seq: bytes, record: Record) -> None:
-        stages, number = self.stages[lane], 0
+        stages, number, left_out = self.stages[lane], 0, self.left_out
+        if left_out is not None:
+            left_out.record = record
         for entry in stages.begin(record.topic):
             try:
                 row = entry.source.row(record)
             except BadRecord as error:
-                if self.tells:
-                    packing.put(lane, 0, (seq, BAD, 0, (f"{place(record)} is left out: {error}",)))
+                if left_out is not None:
+                    left_out.note(record, error)
                 continue
             for moving in stages.enter(entry, row):
                 packing.add(lane, seq, number, moving)
                 number += 1
+        if left_out is not None and (gathered := left_out.taken()) is not None:
+            packing.put(lane, 0, (seq, BAD, 0, (gathered,)))
 
 
 class FirstOfLanes:
@@ -199,11 +213,11 @@ class FirstOfLanes:
             yield self.first.packed((lane, seq, Record(*pickle.loads(record))) for lane, seq, record in rows)
 
 
-def later_stage(stage: int, stages: Mapping[str, Stages], buckets: int) -> Any:
+def later_stage(stage: int, stages: Mapping[str, Stages], buckets: int, query_id: str) -> Any:
     """The processor of a stage. (Its class stands on one of PySpark's, which is imported with the first Spark host.)"""
     from pykafkad.pipelines.hosts.spark_processor import StageProcessor
 
-    return StageProcessor(stage, stages, buckets)
+    return StageProcessor(stage, stages, buckets, query_id)
 
 
 class CircularQueries(Exception):

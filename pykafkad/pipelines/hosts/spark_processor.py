@@ -10,17 +10,19 @@ from typing import Any
 import pandas
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from pykafkad.pipelines.hosts.spark import Packing, Placed, QueryFailed
+from pykafkad.pipelines.hosts.left_out import LeftOut
+from pykafkad.pipelines.hosts.spark import BAD, Packing, Placed, QueryFailed
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.stages import Moving, Stages
 
 
 class StageProcessor(StatefulProcessor):
-    def __init__(self, stage: int, stages: Mapping[str, Stages], buckets: int) -> None:
-        self.stage, self.stages, self.buckets = stage, stages, buckets
+    def __init__(self, stage: int, stages: Mapping[str, Stages], buckets: int, query_id: str) -> None:
+        self.stage, self.stages, self.buckets, self.query_id = stage, stages, buckets, query_id
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         self.state = handle.getValueState("states", "states BINARY")
+        self.left_out = {lane: LeftOut(stages.plan, self.query_id) for lane, stages in self.stages.items()}
 
     def handleInputRows(  # the name is Spark's, and so are the parameters'
         self, key: Any, rows: Iterator[pandas.DataFrame], timerValues: Any
@@ -44,6 +46,8 @@ class StageProcessor(StatefulProcessor):
                 raise QueryFailed(f"{type(error).__name__}: {error}{_at(seq)}") from None
             for number, moving in enumerate(follows):
                 packing.add(lane, seq, number, moving)
+            if (gathered := self.left_out[lane].taken()) is not None:
+                packing.put(lane, bucket, (seq, BAD, 0, (gathered,)))
             touched = True
         if touched:
             self.state.update((pickle.dumps(states, 5),))

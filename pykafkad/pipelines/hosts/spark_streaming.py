@@ -1,28 +1,29 @@
 """A query kept going in Spark: topics through a plan's stages into the sink's topic, a micro-batch at a time.
 
-Within a batch the records of a partition keep their order, and those of several are put in the order of their times, as
-Kafka Streams chooses among partitions. Spark's checkpoint remembers offsets and state; hosts/sink.py writes. What a batch
-has written, and what was left out, its tasks tell the process that began the query.
+A statement without state is Spark SQL as far as it is proven to mean the same (spark_sql/), and its records stay where
+they are. Else, within a batch the records of a partition keep their order, and those of several are put in the order of
+their times, as Kafka Streams chooses among partitions. Spark's checkpoint remembers offsets and state; spark_writing.py
+writes, and tells the process that began the query what a batch has written and left out.
 """
 
 from __future__ import annotations
 
-import pickle
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from pykafkad import errors
-from pykafkad.pipelines.formats import BadRecord
+from pykafkad.pipelines.hosts.left_out import LeftOut
 from pykafkad.pipelines.hosts.sink import BatchSink
-from pykafkad.pipelines.hosts.spark import BAD, PACKED, First, QueryFailed, later_stages
+from pykafkad.pipelines.hosts.spark import PACKED, First, later_stages
+from pykafkad.pipelines.hosts.spark_writing import BatchWriter, Done, headers_of
 from pykafkad.pipelines.plan.ends import Record
-from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.stages import Stages
 from pykafkad.pipelines.plan.topology import Plan
-from pykafkad.tools import failures
+from pykafkad.pipelines.spark_sql.direct import direct
+from pykafkad.pipelines.spark_sql.sql import NotCompiled
+from pykafkad.pipelines.spark_sql.statements import chain_of, is_stateless, statement
 
 if TYPE_CHECKING:
     import pandas
@@ -33,37 +34,13 @@ BUCKETS = 64
 """So many that a batch rewrites little state, and so few that most of a batch's rows share one."""
 MAX_BATCH_RECORDS = 500_000
 """What a batch reads at most: it bounds memory, and how much is done again after a failure."""
-SAID = 10
-"""So many records that are left out each task of a batch names."""
+REAL_TIME_BATCH = "10 seconds"
+"""How often a query in real-time mode writes its checkpoint, and how much it may do again."""
 SPARKS_OWN = re.compile(
     r"bootstrap\.servers|(key|value)\.(de)?serializer|auto\.offset\.reset|enable\.auto\.commit|"
     "interceptor\\.classes|group\\.id"
 )
 """Configs of clients that Spark refuses to be given, or chooses itself."""
-
-
-class Done(NamedTuple):
-    """What a batch did: records written, those left out, and some of these named."""
-
-    written: int
-    bad: int
-    said: list[str]
-
-
-HOPELESS = frozenset(
-    (
-        errors.MESSAGE_TOO_LARGE,
-        errors.RECORD_LIST_TOO_LARGE,
-        errors.INVALID_RECORD,
-        errors.INVALID_TIMESTAMP,
-        errors.TOPIC_AUTHORIZATION_FAILED,
-    )
-)
-"""What is refused with these codes is refused again."""
-
-
-class WriteFailed(Exception):
-    """A batch could not be written; it may be later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,25 +59,71 @@ class StreamingQueryOptions:
     """Hears of each batch, in a thread of Spark's."""
     identity: str = ""
     """By which the sink knows what it has written; the query's name if there is none."""
+    query_id: str = ""
+    """By which the log of what is left out names the query; its name if there is none."""
+    realtime: bool = False
+    """In Spark's real-time mode, where `not_in_real_time` has nothing against it."""
+    compiles: bool = True
+    """Whether a statement becomes Spark SQL where it may."""
 
 
 def start(spark: SparkSession, name: str, plan: Plan, options: StreamingQueryOptions) -> StreamingQuery:
     """The query, running; it is found again by its name."""
     assert plan.sink is not None, "only a plan with a sink writes"
-    stages = {name: Stages(plan)}
+    query_id = options.query_id or name
     records = _records(spark, plan, options)
-    moving = records.mapInPandas(FirstOfTopics(name, stages, options.buckets), PACKED)
+    if options.realtime and not_in_real_time(plan, options.exactly_once) is None:
+        return _real_time(records, name, plan, options)
+    chain = chain_of(plan, options.compiles)
     sink = BatchSink(
         options.identity or name, plan.sink.topic, options.bootstrap, options.configs, options.exactly_once
     )
+    rows = records if chain is not None else _operated(records, name, plan, options, query_id)
     writer = (
-        later_stages(moving, stages, options.buckets)
-        .writeStream.queryName(name)
+        rows.writeStream.queryName(name)
         .outputMode("append")
         .option("checkpointLocation", str(options.checkpoints / name))
-        .foreachBatch(BatchWriter(plan, sink, options.done))
+        .foreachBatch(BatchWriter(plan, query_id, sink, options.done, chain))
     )
     return (writer.trigger(availableNow=True) if options.until_idle else writer).start()
+
+
+def not_in_real_time(plan: Plan, exactly_once: bool) -> str | None:
+    """Why a query cannot run in real-time mode, if so: no Python runs there, and no transactions."""
+    if exactly_once:
+        return "exactly_once_v2 is kept by batches"
+    if not is_stateless(plan):
+        return "it has state"
+    try:
+        statement(plan)
+    except NotCompiled as why:
+        return f"it is not compiled to Spark SQL: {why}"
+    if not plan.bad_records.dead_letters:
+        return (
+            "there is no topic for records that Spark cannot read (SET 'errors.dead.letter.queue.topic.name')"
+        )
+    return None
+
+
+def _real_time(records: DataFrame, name: str, plan: Plan, options: StreamingQueryOptions) -> StreamingQuery:
+    """Records pass as they come, at least once; Spark's checkpoint is written when a batch's time is over."""
+    rows = direct(plan, statement(plan)).applied(records)
+    writer: Any = rows.writeStream.format("kafka").queryName(name).outputMode("update")
+    for key, value in {"linger.ms": "0", "acks": "all", **options.configs}.items():
+        if not SPARKS_OWN.fullmatch(key):
+            writer = writer.option(f"kafka.{key}", value)
+    writer = writer.option("kafka.bootstrap.servers", options.bootstrap).option("includeHeaders", "true")
+    writer = writer.option("checkpointLocation", str(options.checkpoints / name))
+    query: StreamingQuery = writer.trigger(realTime=REAL_TIME_BATCH).start()
+    return query
+
+
+def _operated(
+    records: DataFrame, name: str, plan: Plan, options: StreamingQueryOptions, query_id: str
+) -> DataFrame:
+    stages = {name: Stages(plan)}
+    moving = records.mapInPandas(FirstOfTopics(name, stages, options.buckets, query_id), PACKED)
+    return later_stages(moving, stages, options.buckets, query_id)
 
 
 def _records(spark: SparkSession, plan: Plan, options: StreamingQueryOptions) -> DataFrame:
@@ -110,11 +133,12 @@ def _records(spark: SparkSession, plan: Plan, options: StreamingQueryOptions) ->
     for key, value in {**waits, **options.configs, "isolation.level": "read_committed"}.items():
         if not SPARKS_OWN.fullmatch(key):
             reader = reader.option(f"kafka.{key}", value)
+    if not options.realtime:
+        reader = reader.option("maxOffsetsPerTrigger", str(MAX_BATCH_RECORDS))
     return (
         reader.option("kafka.bootstrap.servers", options.bootstrap)
         .option("subscribe", ",".join(dict.fromkeys(plan.topics())))
         .option("startingOffsets", options.starting_offsets)
-        .option("maxOffsetsPerTrigger", str(MAX_BATCH_RECORDS))
         .option("failOnDataLoss", "false")
         .option("includeHeaders", "true")
         .load()
@@ -143,10 +167,11 @@ def failure_of(query: StreamingQuery) -> tuple[str, bool] | None:
 class FirstOfTopics:
     """The stage without state over what Spark's Kafka source gives, which is a partition's records in their order."""
 
-    def __init__(self, name: str, stages: Mapping[str, Stages], buckets: int) -> None:
-        self.name, self.first = name, First(stages, buckets, tells=True)
+    def __init__(self, name: str, stages: Mapping[str, Stages], buckets: int, query_id: str) -> None:
+        self.name, self.query_id, self.first = name, query_id, First(stages, buckets)
 
     def __call__(self, frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
+        self.first.left_out = LeftOut(self.first.stages[self.name].plan, self.query_id)
         latest: dict[tuple[str, int], int] = {}
         for frame in frames:
             yield self.first.packed(self.numbered(frame, latest))
@@ -163,64 +188,8 @@ class FirstOfTopics:
             seq = b"".join(
                 (now.to_bytes(8, "big"), topic.encode(), at[1].to_bytes(4, "big"), offset.to_bytes(8, "big"))
             )
-            yield self.name, seq, Record(topic, key, value, int(time), _headers(headers), at[1], int(offset))
-
-
-def _headers(given: Any) -> tuple[tuple[str, bytes | None], ...]:
-    return () if given is None else tuple((one["key"], one["value"]) for one in given)
-
-
-class BatchWriter:
-    """Writes a micro-batch, each of Spark's partitions by a task of its own."""
-
-    def __init__(self, plan: Plan, sink: BatchSink, done: Callable[[Done], object]) -> None:
-        self.plan, self.sink, self.done = plan, sink, done
-
-    def __call__(self, frame: DataFrame, batch: int) -> None:
-        writer = PartitionWriter(self.plan, self.sink, batch)
-        for task in frame.mapInPandas(writer, "written LONG, bad LONG, said ARRAY<STRING>").collect():
-            self.done(Done(task.written, task.bad, list(task.said)))
-
-
-class PartitionWriter:
-    def __init__(self, plan: Plan, sink: BatchSink, batch: int) -> None:
-        self.plan, self.sink, self.batch = plan, sink, batch
-
-    def __call__(self, frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
-        import pandas
-        from pyspark import TaskContext
-
-        context = TaskContext.get()
-        assert context is not None, "it runs in a task"
-        left_out: list[str] = []
-        records = self.records(frames, left_out)
-        first = next(records, None)
-        count = 0 if first is None else self.write(context.partitionId(), _with(first, records))
-        yield pandas.DataFrame({"written": [count], "bad": [len(left_out)], "said": [left_out[:SAID]]})
-
-    def write(self, partition: int, records: Iterator[Record]) -> int:
-        try:
-            return self.sink.write(partition, self.batch, records)
-        except Exception as error:
-            notes = getattr(error, "__notes__", ())
-            said = ": ".join((failures.message_of(error).rstrip("."), *notes))
-            hopeless = isinstance(error, errors.KafkaError) and error.code in HOPELESS
-            raise (QueryFailed if hopeless else WriteFailed)(said) from None
-
-    def records(self, frames: Iterator[pandas.DataFrame], left_out: list[str]) -> Iterator[Record]:
-        assert self.plan.sink is not None
-        for frame in frames:
-            for packed in frame["rows"]:
-                for _, step, _, row in pickle.loads(packed):
-                    if step == BAD:
-                        left_out.append(row[0])
-                        continue
-                    try:
-                        yield self.plan.sink.record(Row(*row))
-                    except BadRecord as error:
-                        left_out.append(f"a row is left out: {error}")
-
-
-def _with(first: Record, rest: Iterator[Record]) -> Iterator[Record]:
-    yield first
-    yield from rest
+            yield (
+                self.name,
+                seq,
+                Record(topic, key, value, int(time), headers_of(headers), at[1], int(offset)),
+            )

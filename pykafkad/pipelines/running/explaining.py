@@ -9,6 +9,7 @@ from pykafkad.pipelines.analysis.query import Meaning
 from pykafkad.pipelines.answers import Answer, Grid, Message
 from pykafkad.pipelines.expressions.compiling import Compiled
 from pykafkad.pipelines.plan.topology import Plan
+from pykafkad.pipelines.spark_sql.statements import said_of
 from pykafkad.pipelines.syntax.formatting import text
 
 
@@ -18,7 +19,10 @@ def explained(meaning: Meaning) -> list[Answer]:
     made = f"Makes a {meaning.kind.value.lower()}" + (
         f", windowed: {meaning.window.type}" if meaning.window else ""
     )
-    return [Grid(("Field", "Type"), columns, title=made), Message("\n".join(plan_lines(meaning.plan)))]
+    lines = plan_lines(meaning.plan)
+    if meaning.plan.sink is not None:
+        lines.append(said_of(meaning.plan))
+    return [Grid(("Field", "Type"), columns, title=made), Message("\n".join(lines))]
 
 
 def plan_lines(plan: Plan) -> list[str]:

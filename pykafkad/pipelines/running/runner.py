@@ -19,7 +19,6 @@ from pykafkad.pipelines.catalog import Catalog
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.formats.registry import REGISTRY_URL
 from pykafkad.pipelines.functions.registry import FUNCTIONS
-from pykafkad.pipelines.plan.bad_records import SAID_ONLY
 from pykafkad.pipelines.plan.topology import States
 from pykafkad.pipelines.running import asserting, topics
 from pykafkad.pipelines.running.broker import Broker
@@ -29,7 +28,7 @@ from pykafkad.pipelines.running.explaining import explained
 from pykafkad.pipelines.running.hosting import QueryEngine
 from pykafkad.pipelines.running.inserting import inserted
 from pykafkad.pipelines.running.selecting import Selection, printed, selection
-from pykafkad.pipelines.settings import ABOUT_BAD_RECORDS, EXACTLY_ONCE
+from pykafkad.pipelines.settings import EXACTLY_ONCE
 from pykafkad.pipelines.showing import described_function, functions, query
 from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.parser import Parsed, parse_script
@@ -125,7 +124,6 @@ class Runner:
             )
 
     def _make_topics(self, tried: Session, statement: ast.Statement) -> None:
-        self._refuse_to_put_aside(tried, statement)
         if not isinstance(statement, ast.CreateSource | ast.CreateAsSelect):
             return
         source = tried.catalog.sources[statement.name]
@@ -136,15 +134,6 @@ class Runner:
             new = [query_id for query_id in tried.catalog.queries if query_id not in self.catalog.queries]
             reads = tried.meanings[new[0]].plan.topics()[0]
         topics.prepare(self.broker, source, statement, reads)
-
-    def _refuse_to_put_aside(self, tried: Session, statement: ast.Statement) -> None:
-        """Whatever else runs the queries says on standard error what is left out, and does nothing besides."""
-        new = [tried.meanings[one].plan for one in tried.catalog.queries if one not in self.catalog.queries]
-        if any(plan.bad_records != SAID_ONLY for plan in new) and not isinstance(self.engine, Engine):
-            raise StatementError(
-                f"{' and '.join(ABOUT_BAD_RECORDS)} are for queries that run in this process (sql run --host local)",
-                statement.at,
-            )
 
     def _begins(self, tried: Session) -> dict[str, Beginning]:
         """How each new query begins: where its checkpoint is, where the one stood that it replaces, else as

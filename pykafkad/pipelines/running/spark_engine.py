@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.errors import StatementError
-from pykafkad.pipelines.hosts.spark_streaming import Done, StreamingQueryOptions, failure_of, one_line, start
+from pykafkad.pipelines.hosts.spark_streaming import (
+    StreamingQueryOptions,
+    failure_of,
+    not_in_real_time,
+    one_line,
+    start,
+)
+from pykafkad.pipelines.hosts.spark_writing import Done
 from pykafkad.pipelines.plan.topology import Plan, States
 from pykafkad.pipelines.running.broker import Broker
 from pykafkad.pipelines.running.hosting import Counts
@@ -109,8 +116,10 @@ class SparkEngine:
         told: Callable[[str], object],
         spark: SparkSession,
         checkpoints: SparkCheckpoints,
+        realtime: bool = False,
     ) -> None:
-        self.broker, self.told = broker, told
+        """`realtime`: queries run in Spark's real-time mode where they can."""
+        self.broker, self.told, self._realtime = broker, told, realtime
         self.tasks: dict[str, SparkTask] = {}
         self._spark, self._checkpoints = spark, checkpoints
         self._once = False
@@ -177,11 +186,19 @@ class SparkEngine:
             starting_offsets=json.dumps(offsets),
             done=task.batch_done,
             identity=task.checkpoint.identity,
+            query_id=task.id,
+            realtime=self._in_real_time(task),
         )
         try:
             task.query = start(self._spark, task.checkpoint.name, task.plan, options)
         except Exception as error:
             task.fail(one_line(str(error)))
+
+    def _in_real_time(self, task: SparkTask) -> bool:
+        why = not_in_real_time(task.plan, task.exactly_once) if self._realtime else None
+        if why is not None and task.attempts == 0:
+            self.told(f"{task.id} runs in micro-batches: {why}")
+        return self._realtime and why is None
 
     def _look(self, task: SparkTask) -> None:
         assert task.query is not None
