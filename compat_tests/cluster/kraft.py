@@ -73,6 +73,7 @@ class Node:
         self.kind, self.id, self.port = kind, id, port
         self.home = home / f"{kind}-{id}"
         self.config = dict(config)
+        self.disks = 1
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -82,6 +83,10 @@ class Node:
     @property
     def data(self) -> Path:
         return self.home / "data"
+
+    @property
+    def directories(self) -> list[Path]:
+        return [self.data, *(self.home / f"data-{number}" for number in range(1, self.disks))]
 
     @property
     def log(self) -> Path:
@@ -106,16 +111,21 @@ class Node:
     def _keys(self) -> dict[str, str]:
         name = "CONTROLLER" if self.kind == CONTROLLER else "PLAINTEXT"
         listener = f"{name}://{self.address}"
-        return {
+        keys = {
             "process.roles": "controller" if self.kind == CONTROLLER else "broker",
             "node.id": str(self.id),
             "listeners": listener,
             "advertised.listeners": listener,
             "controller.listener.names": "CONTROLLER",
             "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-            "log.dirs": str(self.data),
+            "log.dirs": ",".join(map(str, self.directories)),
             **self.config,
         }
+        if self.kind == OURS and self.id % 2:  # the other way to be told where the controllers are
+            voters = keys.pop("controller.quorum.voters").split(",")
+            servers = ",".join(voter.partition("@")[2] for voter in voters)
+            keys["controller.quorum.bootstrap.servers"] = servers
+        return keys
 
     def kill(self) -> None:
         if self.process is not None:

@@ -74,6 +74,15 @@ def test_where_they_listen_is_configured_and_learned() -> None:
     assert world.fake.closed == [102]
 
 
+def test_who_was_active_is_not_waited_for() -> None:
+    world = World()
+    world.controllers.follow(100)
+    world.controllers.follow(100)
+    assert world.fake.closed == []
+    world.controllers.follow(101)
+    assert (world.controllers.active, world.fake.closed) == (101, [100])
+
+
 def test_it_waits_for_an_active_one() -> None:
     world = World()
     world.ask()

@@ -101,6 +101,18 @@ def test_it_leaves_when_the_controller_says_so() -> None:
     assert machine.next_ms == NEVER_MS
 
 
+def test_it_leaves_without_them_when_they_do_not_answer_for_as_long_as_a_session() -> None:
+    machine = serving()
+    machine.leave()
+    now_ms = 0
+    while machine.next_ms != NEVER_MS:
+        assert machine.next(now_ms) is Want.BEAT
+        machine.lost(now_ms)
+        now_ms = machine.next_ms
+        assert now_ms < 4 * SESSION_MS or now_ms == NEVER_MS
+    assert machine.state is State.GONE
+
+
 def test_news_are_told_at_once_but_not_after_a_failure() -> None:
     machine = serving()
     assert machine.next(BEAT_MS) is Want.BEAT

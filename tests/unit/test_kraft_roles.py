@@ -51,7 +51,7 @@ class World:
         self.deleted: list[tuple[str, int]] = []
         self.made: list[tuple[str, int, bytes]] = []
         self.coordinator: list[Any] = []
-        self.is_online = True
+        self.broken: Any = None  # a second log directory, which is offline
         config = BrokerConfig.from_sources(
             {
                 "process.roles": "broker",
@@ -73,7 +73,8 @@ class World:
     # the storage
     @property
     def directories(self) -> list[Any]:
-        return [SimpleNamespace(is_online=self.is_online, directory_id=DIRECTORY)]
+        first = SimpleNamespace(is_online=True, directory_id=DIRECTORY)
+        return [first, self.broken] if self.broken is not None else [first]
 
     @property
     def online(self) -> list[Any]:
@@ -223,5 +224,20 @@ def test_a_log_is_made_where_the_metadata_says_or_anywhere(directory: bytes) -> 
 
 def test_what_may_lie_in_a_directory_that_is_offline_is_not_made_anew() -> None:
     world = World()
-    world.is_online = False
-    assert world.topic("t", HERE, HERE, directory=ZERO) is None
+    world.broken = SimpleNamespace(is_online=False, directory_id=b"\x0e" * 16)
+    assert world.topic("t", HERE, HERE, directory=b"\x0e" * 16) is None
+    assert world.made == []
+
+
+def test_a_new_partition_goes_where_it_can() -> None:
+    world = World()
+    world.broken = SimpleNamespace(is_online=False, directory_id=b"\x0e" * 16)
+    world.topic("t", HERE, HERE, directory=ZERO)
+    assert world.made == []  # its epoch is not the first: it may have been here before
+    world.publish(RemoveTopicRecord(topic_id=ID), TopicRecord(name="u", topic_id=ID))
+    first = PartitionRecord(
+        partition_id=0, topic_id=ID, replicas=[HERE], isr=[HERE], leader=HERE, directories=[ZERO]
+    )
+    first.leader_epoch = 0
+    world.publish(first)
+    assert world.made == [("u", 0, ZERO)]

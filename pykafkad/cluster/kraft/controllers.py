@@ -46,6 +46,12 @@ class Controllers:
         self._call_later, self._now_ms = call_later, now_ms
         self._closed = False
 
+    def follow(self, active: int) -> None:
+        """That one is active now. Whoever waits for an answer of the one before asks this one."""
+        before, self.active = self.active, active
+        if before not in (active, NOBODY):
+            self.peers.drop(before)
+
     def learn(self, addresses: Iterable[tuple[int, Address]]) -> None:
         for node, address in addresses:
             if node >= 0 and self._addresses.get(node) != address:

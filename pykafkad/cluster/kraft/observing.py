@@ -226,7 +226,7 @@ class Observing:
             self._advance()
         elif isinstance(act, Follow):
             copy.follow(act.epoch, act.leader)
-            self._controllers.active = act.leader
+            self._controllers.follow(act.leader)
             if act.leader >= 0:
                 log.info(f"controller {act.leader} is active, epoch {act.epoch}")
             self.on_leader()

@@ -135,6 +135,10 @@ class Presence:
             self._timer = None
         if self._closed:
             return
+        if self.machine.state is State.GONE:
+            self.close()
+            self.on_gone()
+            return
         now_ms = self._clock.monotonic_ms()
         want = self.machine.next(now_ms)
         if want is not None:
@@ -194,8 +198,6 @@ class Presence:
             self.machine.beaten(answer, offline, now_ms)
             if was_fenced != self.machine.is_fenced:
                 log.info(f"this broker is {'fenced' if self.machine.is_fenced else 'unfenced'}")
-            if self.machine.state is State.GONE:
-                self.on_gone()
         self.look()
 
     def _lost(self, what: str, why: str, now_ms: int) -> None:

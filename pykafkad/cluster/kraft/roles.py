@@ -115,11 +115,10 @@ class Roles(LogsPublisher):
 
     def _make(self, topic: Topic, index: int) -> Replica:
         named = self._assignments.directory_of(topic.name, index)
-        if named == ZERO and not all(each.is_online for each in self._logs.directories):
-            partition = topic.partitions[index]
-            if partition.leader_epoch > 0:
-                raise OSError("it may lie in a log directory that is offline")
         online = [each.directory_id for each in self._logs.online]
+        is_new = named == ZERO and topic.partitions[index].leader_epoch == 0
+        if named not in online and not is_new and len(online) < len(self._logs.directories):
+            raise OSError("it may lie in a log directory that is offline")
         made = self._logs.make(
             topic.name, index, topic.id, self.config_of(topic.name), named if named in online else ZERO
         )

@@ -54,6 +54,7 @@ class Lifecycle:
         self._is_hurried = False  # the next request goes out as soon as the one under way is answered
         self._was_told_to_wait = False
         self._failures = 0
+        self._failing_since_ms = NEVER_MS
         self._next_ms = 0
         self.offline: dict[bytes, bool] = {}  # log directories that failed: whether the controller knows
 
@@ -103,7 +104,8 @@ class Lifecycle:
         if error_code:
             self.lost(now_ms)
             return
-        self.broker_epoch, self._is_registered, self._failures = broker_epoch, True, 0
+        self.broker_epoch, self._is_registered = broker_epoch, True
+        self._failures, self._failing_since_ms = 0, NEVER_MS
         self._again(now_ms, 0)
 
     def beaten(self, answer: Any, told: Iterable[bytes], now_ms: int) -> None:
@@ -113,7 +115,7 @@ class Lifecycle:
                 self._is_registered = False
             self.lost(now_ms)
             return
-        self._failures = 0
+        self._failures, self._failing_since_ms = 0, NEVER_MS
         self.is_fenced = answer.is_fenced
         self.offline.update(dict.fromkeys(told, True))
         self._again(now_ms, self._pause_after(answer))
@@ -135,7 +137,11 @@ class Lifecycle:
         return self._heartbeat_ms
 
     def lost(self, now_ms: int) -> None:
-        """No answer came, or one that refuses."""
+        """No answer came, or one that refuses. Who wants to leave does not wait for one longer than its session lasts:
+        for the controllers it is gone then as well."""
+        self._failing_since_ms = min(self._failing_since_ms, now_ms)
+        if self.state is State.LEAVING and now_ms - self._failing_since_ms >= self._session_ms:
+            self.state = State.GONE
         pause_ms = min(FIRST_PAUSE_MS << min(self._failures, 10), self._session_ms)
         self._failures += 1
         self._is_hurried = False  # never at once after a failure
