@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -132,6 +133,14 @@ class Node:
             self.process.kill()
             self.process.wait()
             self.process = None
+
+    def pause(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        assert self.process is not None
+        self.process.send_signal(signal.SIGCONT)
 
     def stop(self) -> None:
         """In order; 0 is what a process ends with that was asked to, or its signal."""

@@ -1,5 +1,5 @@
-"""Three controllers of Apache Kafka 4.3.1, and one broker, ours: controllers die and come back, and a metadata log that
-begins with a snapshot is fetched as one."""
+"""Three controllers of Apache Kafka 4.3.1, and one broker, ours: controllers die or stand still and come back, and a
+metadata log that begins with a snapshot is fetched as one."""
 
 from __future__ import annotations
 
@@ -38,14 +38,15 @@ def test_the_broker_follows_whoever_is_active() -> None:
     with KraftCluster([OURS], controllers=3) as cluster:
         create(cluster, "written")
         with Writer(cluster.bootstrap_servers, "written", 1) as writer:
-            for number in range(3):
+            for number, stands_still in enumerate((False, True, False)):
                 writer.goes_on()
-                killed = active(cluster)
-                cluster.controllers[killed].kill()
-                until_another_is_active(cluster, killed)
+                id = active(cluster)
+                node = cluster.controllers[id]
+                (node.pause if stands_still else node.kill)()
+                until_another_is_active(cluster, id)
                 create(cluster, f"after-{number}")
                 writer.goes_on()
-                cluster.controllers[killed].start()
+                (node.resume if stands_still else node.start)()
         check_nothing_lost(writer, read_all(cluster.bootstrap_servers, "written", 1))
 
 

@@ -33,7 +33,7 @@ BASE = {
 
 CLASSES = "classes cannot be loaded, so their names are only kept"
 WORDING = "said in plain words instead of an index out of bounds"
-QUORUM = "this broker is always its own controller, alone"
+QUORUM = "this broker is its own controller, alone, or beside those of others"
 RELAXED = "has a default here"
 PORTS = "a port out of range is found before it is bound"
 MEANT = {
@@ -49,8 +49,6 @@ MEANT = {
     "node.id": "Kafka names broker.id, its synonym",
     "num.partitions node.id": "Kafka names broker.id, its synonym",
     "process.roles": QUORUM,
-    "process.roles controller.quorum.voters listeners": QUORUM,
-    "process.roles controller.quorum.voters listeners advertised.listeners": QUORUM,
     "process.roles listeners": QUORUM,
     "controller.quorum.voters": QUORUM,
     "controller.quorum.voters controller.quorum.bootstrap.servers": QUORUM,
