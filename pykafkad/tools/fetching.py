@@ -67,6 +67,8 @@ class Fetcher:
         self._settings = settings
         self.positions: dict[Partition, int] = {}
         self.lost: set[Partition] = set()  # positions that are no longer in the log
+        self.missing: set[str] = set()
+        """Topics that were not there when their leaders were looked up last."""
         self._leaders: dict[Partition, int] = {}
         self._topic_ids: dict[str, bytes] = {}
         self._topic_names: dict[bytes, str] = {}
@@ -124,6 +126,10 @@ class Fetcher:
             self._rest()
             return False
         for row in rows:
+            if row.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION:
+                self.missing.add(row.name)
+                continue
+            self.missing.discard(row.name)
             self._topic_ids[row.name] = row.topic_id
             self._topic_names[row.topic_id] = row.name
             for partition in row.partitions:

@@ -412,3 +412,95 @@ def test_a_query_that_fails_stops_alone_and_says_at_which_record(broker: Broker,
     assert failed["state"] == "ERROR" and "s-0 offset 1" in str(failed["problem"])
     assert (good["state"], good["rows_out"]) == ("RUNNING", 2)
     assert "CSAS_T_1 has stopped: " in found.stderr
+
+
+TWO = """\
+SET 'auto.offset.reset' = 'earliest';
+CREATE STREAM a (k STRING KEY, n INT) WITH (kafka_topic='a', partitions=2, value_format='JSON');
+CREATE STREAM b (k STRING KEY, n INT) WITH (kafka_topic='b', partitions=2, value_format='JSON');
+CREATE STREAM ao AS SELECT k, n + 1 AS m FROM a;
+CREATE STREAM bo AS SELECT k, n + 1 AS m FROM b;
+"""
+
+
+def numbered(broker: Broker, topics: str, first: int, end: int) -> None:
+    producer = Producer(broker.bootstrap_servers, {})
+    for topic in topics:
+        for number in range(first, end):
+            producer.send(topic, f"k{number}".encode(), b'{"N": %d}' % number, timestamp_ms=1000 + number)
+    producer.close()
+
+
+class Going:
+    """A run that goes on; its standard error is read as it comes."""
+
+    def __init__(self, broker: Broker, directory: Path) -> None:
+        file = directory / "two.sql"
+        file.write_text(TWO)
+        self._err = directory / "err"
+        command = [*SQL, "run", str(file), "--host", "local", "--bootstrap-server", broker.bootstrap_servers]
+        with self._err.open("wb") as err:
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=err
+            )
+
+    def until(self, mark: str) -> None:
+        deadline = time.monotonic() + SECONDS
+        while mark not in self._err.read_text():
+            assert self.process.poll() is None and time.monotonic() < deadline, self._err.read_text()
+            time.sleep(0.05)
+
+    def end(self) -> int:
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(SECONDS)
+
+
+def written(broker: Broker, topic: str, expected: int) -> list[int]:
+    """What the query of the topic has written, as soon as there is so much."""
+    column, deadline = "M", time.monotonic() + SECONDS
+    command = ["consume", "--topic", topic, "--from-beginning", "--timeout-ms", "1500"]
+    while True:
+        found = subprocess.run(
+            [*SQL[:-1], *command, "--bootstrap-server", broker.bootstrap_servers],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        values = [json.loads(line)[column] for line in found.stdout.splitlines()]
+        if len(values) >= expected or time.monotonic() > deadline:
+            return sorted(values)
+
+
+def test_a_topic_that_is_deleted_is_named_and_the_other_queries_go_on(broker: Broker, tmp_path: Path) -> None:
+    going = Going(broker, tmp_path)
+    try:
+        going.until("Stream BO created")
+        numbered(broker, "ab", 0, 10)
+        assert written(broker, "AO", 10) == list(range(1, 11))
+        command = ["topics", "--delete", "--topic", "a", "--bootstrap-server", broker.bootstrap_servers]
+        subprocess.run([*SQL[:-1], *command], check=True, timeout=SECONDS)
+        going.until("CSAS_AO_2: there is no topic a; it is tried again")
+        numbered(broker, "b", 10, 20)
+        assert written(broker, "BO", 20) == list(range(1, 21))
+        assert going.end() == 0
+    finally:
+        going.process.kill()
+
+
+def test_a_broker_that_is_killed_and_comes_again_costs_nothing(tmp_path: Path) -> None:
+    with Broker(config={"log.retention.ms": "-1"}, data=tmp_path / "data") as own:
+        going = Going(own, tmp_path)
+        try:
+            going.until("Stream BO created")
+            numbered(own, "ab", 0, 10)
+            assert written(own, "AO", 10) == list(range(1, 11))
+            own.kill()
+            time.sleep(1)
+            own.start()
+            numbered(own, "ab", 10, 20)
+            for topic in ("AO", "BO"):
+                assert sorted(set(written(own, topic, 20))) == list(range(1, 21))
+            assert going.end() == 0
+        finally:
+            going.process.kill()

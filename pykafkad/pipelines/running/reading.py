@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from heapq import heappop, heappush
 
+from pykafkad.errors import UNKNOWN_TOPIC_OR_PARTITION, KafkaError
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.running.broker import Broker
 from pykafkad.tools.admin import Partition
@@ -117,7 +118,7 @@ class Reading:
         return list(self.merging.taken)
 
     def poll(self) -> bool:
-        """Takes what has arrived; whether anything has. Waits for nothing."""
+        """Takes what has arrived; whether anything has. Waits for nothing. A topic that is gone is a KafkaError."""
         merging = self.merging
         self._fetcher.assign(merging.has_room)
         self._fetcher.positions.update(merging.has_room)
@@ -130,6 +131,9 @@ class Reading:
                 for _, one in chunk
             ]
             merging.add(chunk.partition, records, chunk.next_offset)
+        gone = self._fetcher.missing & {topic for topic, _ in merging.positions}
+        if gone and not chunks:
+            raise KafkaError(UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {', '.join(sorted(gone))}")
         if chunks:
             merging.learn(self._broker.ends(merging.positions))
         return bool(chunks)
