@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -135,6 +136,25 @@ def test_a_project_keeps_going_and_goes_on_after_a_kill(
         ("first", sum(range(0, 500, 5)), 100),
         ("second", sum(range(500, 1000, 5)), 100),
     ]
+
+
+def test_the_example_writes_each_record_into_parquet_once(
+    spark: SparkSession, bootstrap: str, tmp_path: Path
+) -> None:
+    example = Path(__file__).parents[2] / "examples" / "parquet"
+    shutil.copytree(example / "to_files", tmp_path / "to_files")
+    expected = [record["value"] for record in json.loads((example / "output.json").read_text())["outputs"]]
+    create(bootstrap, "clicks.slow", 1)
+    for value in expected:
+        produce(bootstrap, "clicks.slow", [json.dumps(value)], key=b"k")
+        run_once(spark, bootstrap, tmp_path / "to_files")
+    tables = tmp_path / "to_files" / "state" / "tables"
+    slow = spark.read.parquet(str(tables / "slow" / "slow"))
+    assert sorted(
+        tuple(row) for row in slow.selectExpr("page", "ms", "cast(day as string)").collect()
+    ) == sorted((value["PAGE"], value["MS"], value["DAY"]) for value in expected)
+    pages = spark.read.parquet(str(tables / "slow_pages" / "slow_pages"))
+    assert sorted(tuple(row) for row in pages.collect()) == [("/cart", 1, 700), ("/pay", 1, 900)]
 
 
 @pytest.mark.parametrize(
