@@ -29,4 +29,6 @@ def test_an_example_is_explained_and_its_script_has_no_mistake(directory: Path) 
 
 
 def test_the_examples_are_there() -> None:
-    assert {"balances", "parquet", "postgres", "retries", "trucks", "word_count"} <= {path.name for path in DIRECTORIES}
+    assert {"balances", "parquet", "postgres", "retries", "trucks", "word_count"} <= {
+        path.name for path in DIRECTORIES
+    }
