@@ -18,6 +18,7 @@ from pykafkad.local_cluster import home as homes
 from pykafkad.local_cluster import zookeeper
 from pykafkad.local_cluster.process import ClusterError
 from pykafkad.net.client import Cluster as Client
+from pykafkad.net.reaching import Unreachable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -168,7 +169,7 @@ class LocalCluster:
     def _is_ready(broker: BrokerHome, wanted: set[int]) -> bool:
         try:
             found = ask(broker)
-        except (OSError, KafkaError, ValueError):
+        except (OSError, KafkaError, Unreachable, ValueError):
             return False
         return wanted <= {row.node_id for row in found.brokers} and found.controller_id >= 0
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeLogDirsRequest
 from pykafkad.net.client import Cluster as Client
+from pykafkad.net.reaching import Unreachable
 from pykafkad.tools.status import table
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _ask(broker: BrokerHome) -> tuple[Any, Any] | None:
         connection = client.any_broker()
         metadata = client.metadata(None)
         return metadata, client.call(connection, DescribeLogDirsRequest(topics=None))
-    except (OSError, KafkaError, ValueError):
+    except (OSError, KafkaError, Unreachable, ValueError):
         return None
     finally:
         client.close()

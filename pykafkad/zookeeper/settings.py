@@ -20,7 +20,7 @@ JAAS = "java.security.auth.login.config"
 SECTION = "zookeeper.sasl.clientconfig"
 SASL = "zookeeper.sasl.client"
 MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule"
-STORES = {".pem": "PEM", ".jks": "JKS"}  # by the end of a file's name
+STORES = {".pem": "PEM", ".jks": "JKS", ".p12": "PKCS12", ".pfx": "PKCS12"}  # by the end of a file's name
 NOT_HONOURED = (
     "zookeeper.ssl.cipher.suites",
     "zookeeper.ssl.crl.enable",
@@ -112,11 +112,11 @@ def store_of(config: Mapping[str, Any] | Any, what: str) -> tuple[str | None, st
     kind = (config[f"zookeeper.ssl.{what}.type"] or by_name or "").upper()
     if kind == "PEM":
         return location, password
-    if kind != "JKS":
+    if kind not in ("JKS", "PKCS12"):
         raise StartupError(
             f"{key}={location}: only PEM and JKS files can be read; set its type to one of them"
         )
-    return java_store(key, location, password, what), None
+    return java_store(key, location, password, what), None  # which says what is to be done with PKCS #12
 
 
 def java_store(key: str, location: str, password: str | None, what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pykafkad.local_cluster import home as homes
+from pykafkad.local_cluster import status
 from pykafkad.local_cluster.cluster import Launch, LocalCluster
 from pykafkad.local_cluster.guard import Guard
 from pykafkad.local_cluster.process import ClusterError, Process
@@ -109,6 +111,18 @@ def test_each_command_finds_the_cluster_by_its_directory(tmp_path: Path) -> None
     assert [broker.id for broker in cluster.running()] == [0]
     other.stop()
     assert not cluster.running()
+
+
+def test_a_broker_that_takes_connections_and_says_nothing_is_not_ready_and_has_no_status(
+    tmp_path: Path,
+) -> None:
+    """As one on a machine with too much to do: its start is waited for all the same."""
+    cluster = waiting_cluster(tmp_path)
+    broker = cluster.home.broker(0)
+    with socket.create_server(("127.0.0.1", broker.port)):
+        assert not cluster._is_ready(broker, {0})
+        assert status.gather(cluster.home)["controller"] is None
+    cluster.kill()
 
 
 def test_the_brokers_go_with_whoever_started_them(tmp_path: Path) -> None:
