@@ -47,7 +47,7 @@ USUAL_S = {
     "compat-spark": 290,
     "compat-quickstart": 30,
     "compat-recipes": 110,
-    "compat-cluster": 240,
+    "compat-cluster": 275,
     "compat-znodes": 15,
     "asan-short": 270,
 }
