@@ -50,6 +50,8 @@ if TYPE_CHECKING:
     from pykafkad.zookeeper.pipeline import Answer
     from pykafkad.zookeeper.settings import Settings
 
+OPERATION_BYTES = 1024 * 1024 - 1  # what ZooKeeper's servers read (jute.maxbuffer)
+OVERHEAD_BYTES = 128  # of an operation: header, flags, version, ACL
 CLOSE_WAIT_S = 5  # for the end of the session; without it ZooKeeper ends it when it has timed out
 RETRY_DELAY_S = 0.1  # between two rounds through the servers, doubled up to
 RETRY_MAX_DELAY_S = 1.0
@@ -248,7 +250,16 @@ class KazooZooKeeper:
     # -- operations
 
     def _send(self, op: Operation, answer: Answer) -> None:
-        asked = getattr(self, "_ask_" + type(op).__name__)(op)
+        """What cannot be sent is answered in its place, since all others wait behind it: a path that kazoo refuses, and
+        what is so large that ZooKeeper would close the connection, again and again."""
+        if size_of(op) > OPERATION_BYTES:
+            self._post(answer, Result(zk.MARSHALLING_ERROR))
+            return
+        try:
+            asked = getattr(self, "_ask_" + type(op).__name__)(op)
+        except ValueError:
+            self._post(answer, Result(zk.BAD_ARGUMENTS))
+            return
         asked.rawlink(lambda done: self._post(self._answered, op, answer, done.value, done.exception))
 
     def _answered(self, op: Operation, answer: Answer, value: Any, error: Exception | None) -> None:
@@ -368,6 +379,14 @@ class KazooZooKeeper:
 
     def _out(self, path: str) -> str:
         return path[len(self._chroot) :] or "/"
+
+
+def size_of(op: Operation) -> int:
+    """At least as many bytes as it is on the wire."""
+    if isinstance(op, Multi):
+        return sum(map(size_of, op.ops)) + OVERHEAD_BYTES
+    data = getattr(op, "data", None) or b""
+    return len(op.path.encode(errors="replace")) + len(data) + OVERHEAD_BYTES
 
 
 class Line:

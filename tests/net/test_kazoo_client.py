@@ -131,6 +131,24 @@ def test_operations_and_their_results(begin: Callable[..., One], server: ZooKeep
     ]
 
 
+def test_what_cannot_be_sent_is_answered_and_keeps_nobody_waiting(begin: Callable[..., One]) -> None:
+    """A client's names become paths, and its values data."""
+    one = begin()
+    large = bytes(1 << 20)
+    answers = one.ask(
+        Create("/before"),
+        GetData("/config/users/.."),
+        Create("/./a", b""),
+        Exists("/config/users/.."),
+        Create("/large", large),
+        Multi((Create("/half", large[: 1 << 19]), Create("/other", large[: 1 << 19]))),
+        Create("/behind", large[: 1 << 19]),
+    )
+    bad, large_ones = [zk.BAD_ARGUMENTS] * 3, [zk.MARSHALLING_ERROR] * 2
+    assert [each.error for each in answers] == [zk.OK, *bad, *large_ones, zk.OK]
+    assert one.ask(Exists("/behind"))[0].error == zk.OK and one.states == [State.NEW_SESSION]
+
+
 def test_multis(begin: Callable[..., One], server: ZooKeeperServer) -> None:
     one = begin()
     made, failed = one.ask(

@@ -15,6 +15,7 @@ from pykafkad.cluster.publishing import CONFIGS, Publishers
 from pykafkad.cluster.turns import Turns
 from pykafkad.cluster.zookeeper.asking import Asking
 from pykafkad.cluster.zookeeper.configs import ClusterConfigs
+from pykafkad.cluster.zookeeper.entities import quota_text
 from pykafkad.cluster.zookeeper.notifications import KEPT_MS
 from pykafkad.errors import KafkaError
 from pykafkad.messages import (
@@ -447,3 +448,10 @@ def test_plans_see_the_changes_before_them(ours: One, server: MemoryZooKeeper) -
         ours.changes.in_turn(each, done.append)
     server.settle()
     assert seen == [0, 1, 2] and done[:3] == [None] * 3 and done[3].code == errors.POLICY_VIOLATION
+
+
+def test_a_quota_that_is_no_number_is_written_as_java_casts_it() -> None:
+    assert (
+        quota_text("producer_byte_rate", float("nan")) == "0" and quota_text("producer_byte_rate", 7.0) == "7"
+    )
+    assert quota_text("request_percentage", float("nan")) == "NaN"

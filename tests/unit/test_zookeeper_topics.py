@@ -318,6 +318,15 @@ def test_a_reassignment_that_begins_meanwhile_is_not_overwritten(one: One) -> No
     assert one.codes() == [errors.REASSIGNMENT_IN_PROGRESS] and one.server.nodes[path].version == 1
 
 
+@pytest.mark.parametrize("name", ["t/partitions", "", ".", "..", "t/../t"])
+def test_a_name_that_is_the_path_of_another_znode_is_no_topic(one: One, name: str) -> None:
+    one.create(assigned("t", [0]))
+    one.answers.clear()
+    one.server.do(Create("/brokers/topics/t/partitions"))
+    one.grow(More(name=name, count=2, assignments=None))
+    assert one.codes() == [errors.UNKNOWN_TOPIC_OR_PARTITION]
+
+
 # -- deletion
 
 

@@ -12,6 +12,7 @@ encrypted by a secret that is not known here.
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
@@ -118,7 +119,7 @@ def quota_path(names: Mapping[str, str | None]) -> str:
 def quota_text(key: str, value: float) -> str:
     row = OF_CLIENTS.get(key) or OF_ADDRESSES.get(key)
     if row is not None and row.type != "DOUBLE":
-        return str(int(value))
+        return "0" if math.isnan(value) else str(int(value))  # Java's cast
     return {"inf": "Infinity", "nan": "NaN"}.get(repr(value), repr(value))  # as Java reads it
 
 

@@ -15,6 +15,7 @@ from pykafkad import errors
 from pykafkad.cluster.auto_creation import AutoCreation
 from pykafkad.cluster.image import NO_LEADER
 from pykafkad.cluster.topic_creation import Planned, refused
+from pykafkad.cluster.topic_names import why_invalid
 from pykafkad.cluster.turns import Turns, tell
 from pykafkad.cluster.zookeeper.asking import as_kafka_error, expect
 from pykafkad.cluster.zookeeper.topic_planning import ClusterPlanner, Grown, grow
@@ -215,10 +216,11 @@ class TopicChanges:
     def _grow_one(self, wanted: CreatePartitionsTopic, grown: Grown, validate_only: bool) -> Work:
         path = topic(wanted.name)
         for _ in range(MAX_TRIES):
+            if why_invalid(wanted.name) is not None:  # it may be the path of another znode
+                raise unknown(wanted.name)
             (found,) = yield from self._asking.ask(GetData(path))
             if expect(found, NO_NODE, path=path).error == NO_NODE:
-                text = f"The topic '{wanted.name}' does not exist."
-                raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, text)
+                raise unknown(wanted.name)
             assignment = read_assignment(found.data)
             yield from grow(wanted, grown, assignment, self._image)
             if validate_only:
@@ -307,6 +309,10 @@ class Waiting:
 class ClusterAutoCreation(AutoCreation):
     def _brokers(self) -> int:
         return MANY_BROKERS
+
+
+def unknown(name: str) -> KafkaError:
+    return KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
 
 
 def already(name: str) -> KafkaError:
