@@ -14,8 +14,7 @@ LOG_LINES_SHOWN = 40
 _running: list[Any] = []  # the broker whose log is shown with a failure
 
 
-def _chosen(config: Mapping[str, str]) -> Any:
-    chosen = os.environ.get("BROKER", "pykafkad")
+def _chosen(config: Mapping[str, str], chosen: str) -> Any:
     if chosen == "pykafkad":
         from pykafkad.testing import Broker
 
@@ -30,10 +29,10 @@ def _chosen(config: Mapping[str, str]) -> Any:
 
 
 @contextmanager
-def running_broker(config: Mapping[str, str]) -> Iterator[Any]:
-    """The broker that the environment chooses: bootstrap_servers, stop(), kill(), start(). Its log is shown with a
-    failure."""
-    with _chosen(config) as broker:
+def running_broker(config: Mapping[str, str], chosen: str | None = None) -> Iterator[Any]:
+    """The broker that is chosen, else that of the environment: bootstrap_servers, stop(), kill(), start(). Its log is
+    shown with a failure."""
+    with _chosen(config, chosen or os.environ.get("BROKER", "pykafkad")) as broker:
         _running.append(broker)
         try:
             yield broker

@@ -44,7 +44,7 @@ USUAL_S = {
     "compat-cleaner": 25,
     "compat-differential": 420,
     "compat-history": 75,
-    "compat-spark": 290,
+    "compat-spark": 340,
     "compat-quickstart": 30,
     "compat-recipes": 110,
     "compat-cluster": 275,
