@@ -22,7 +22,9 @@ RELEASE_SECONDS = 11.0
 GROWTH_KIB = 128 << 10  # what the pieces of a burst of large requests may keep of the C library's arenas
 WARM_TIDIES = 10  # the first ones load modules, and fill caches and pools that stay
 QUIET_SECONDS = 1.5
-NOISE_MS = 10.0  # by how much the neighbour's p99 may exceed twice its quiet value
+# By how much the neighbour's p99 may exceed twice its quiet value, and of how many answers: 2 to 3.4 were seen, on a busy
+# machine, too.
+NOISE_MS, JUDGED_ANSWERS = 5.0, 1000
 TIMED = frozenset((HOLD, LATE, NEIGHBOUR))
 REPEATS = 3  # of a burst, to see whether it was the machine
 OFTEN = 4  # one that was not seen again is a fault when it was there so many times
@@ -66,10 +68,8 @@ class Tally:
 
 
 class Campaign:
-    def __init__(
-        self, seed: int, count: int, only: str | None, shrink_seconds: float, *, judges_p99: bool
-    ) -> None:
-        self.seed, self.count, self.only, self.judges_p99 = seed, count, only, judges_p99
+    def __init__(self, seed: int, count: int, only: str | None, shrink_seconds: float) -> None:
+        self.seed, self.count, self.only = seed, count, only
         self.shrink_seconds = shrink_seconds
         self.tally = Tally()
         self.world = self._world()
@@ -161,7 +161,7 @@ class Campaign:
 
     def judge_latency(self) -> None:
         ran, quiet = percentile(sorted(self.tally.ran)), percentile(sorted(self.tally.quiet))
-        if self.judges_p99 and ran > 2 * quiet + NOISE_MS:
+        if len(self.tally.ran) >= JUDGED_ANSWERS and ran > 2 * quiet + NOISE_MS:
             text = f"p99 of the broker's time for an answer: {ran:.1f} ms, quiet {quiet:.1f} ms"
             self.fault(Fault(NEIGHBOUR, "p99", text), -1, [])
 
