@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import pytest
 
+from pykafkad.pipelines.hosts import spark as host
 from pykafkad.pipelines.plan.topology import Plan
+from pykafkad.pipelines.spark_sql import CONFIGS
 from pykafkad.pipelines.spark_sql.statements import UNCOMPILED, Where, chain_of, said_of, statement
 from pykafkad.pipelines.testing import prepared
 
@@ -54,3 +56,8 @@ def test_what_has_state_is_no_chain() -> None:
     plan = plan_of("CREATE TABLE w AS SELECT k, COUNT(*) AS n FROM r GROUP BY k;")
     assert chain_of(plan) is None
     assert said_of(plan) == "In Spark: our operators, their state in transformWithState"
+
+
+def test_a_session_is_as_spark_makes_it_until_a_query_begins() -> None:
+    """Projects in Spark's own SQL have Spark's own arithmetic."""
+    assert not CONFIGS.keys() & {*host.CONFIGS, *host.running([])}

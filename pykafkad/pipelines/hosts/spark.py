@@ -19,7 +19,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from pykafkad.pipelines import spark_sql
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.formats.registry import RegistryError
 from pykafkad.pipelines.hosts.left_out import LeftOut
@@ -116,7 +115,6 @@ def running(jars: Iterable[Path]) -> dict[str, str]:
 
 
 CONFIGS = {
-    **spark_sql.CONFIGS,
     "spark.ui.enabled": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.streaming.stateStore.providerClass": (
