@@ -43,7 +43,7 @@ COMPAT := clients groups transactions history tools exchange cleaner differentia
 COMPAT_PARTS := $(COMPAT:%=compat-%)
 TEST_PARTS := setup check unit torture-short storm-short bench-smoke $(COMPAT_PARTS) asan-short
 QUICK_PARTS := setup check unit-quick compat-clients-quick
-# Slow, or sensitive to what else the machine does: the rest of the unit tests takes a minute.
+# Slow, or sensitive to what else the machine does, as tests/net is: the rest of the unit tests takes a minute.
 NOT_QUICK := test_config_slices test_mutants test_storage_moves test_storm_making test_topic_storm
 QUICK_CLIENTS := (reads_back_what_it_produced or quickstart) and not java and not kcat and not spark
 
@@ -100,7 +100,8 @@ format: build $(VENV)/.check
 	$(BIN)/python tools/readme.py
 
 unit: build $(VENV)/.check
-	$(PYTEST) tests
+	$(PYTEST) -n 2 tests/unit tests/simulation $(NOT_QUICK:%=--ignore tests/unit/%.py)
+	$(PYTEST) tests/net $(NOT_QUICK:%=tests/unit/%.py)
 
 unit-quick: build $(VENV)/.check
 	$(PYTEST) -q -n 2 tests/unit $(NOT_QUICK:%=--ignore tests/unit/%.py)
