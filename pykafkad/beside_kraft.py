@@ -121,7 +121,7 @@ class KraftBroker(Broker):
         self.storage.take_markers()
         copy.prepare()
         self.image = copy.image
-        kraft = self.kraft = KraftCluster(self, self.controllers, copy, self._cannot_go_on)
+        kraft = self.kraft = KraftCluster(self, self.reactor, self.controllers, copy, self._cannot_go_on)
         self.cluster = cast("Cluster", kraft)  # what only a controller is asked for, nobody asks here
         self.controller = controller = KraftController(
             config, copy.image, kraft, self.slices.run, self.quiet.allows

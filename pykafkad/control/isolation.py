@@ -10,24 +10,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from pykafkad.cluster.zookeeper.isolation import Isolation
-    from pykafkad.server import Broker
+    from pykafkad.serving import ServingBroker
 
     Row = dict[str, Any]
 
 
-def isolate(broker: Broker, client: object, arguments: Row) -> Iterator[Row | None]:
+def isolate(broker: ServingBroker, client: object, arguments: Row) -> Iterator[Row | None]:
     check_known(arguments)
     of(broker).begin()
     yield {"isolated": True}
 
 
-def heal(broker: Broker, client: object, arguments: Row) -> Iterator[Row | None]:
+def heal(broker: ServingBroker, client: object, arguments: Row) -> Iterator[Row | None]:
     check_known(arguments)
     of(broker).end()
     yield {"isolated": False}
 
 
-def of(broker: Broker) -> Isolation:
+def of(broker: ServingBroker) -> Isolation:
     if broker.cluster is None:
         raise CommandError("this broker is a cluster of its own: there is nobody to be cut off from")
     return broker.cluster.isolation

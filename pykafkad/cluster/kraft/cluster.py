@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pykafkad.errors import KafkaError
     from pykafkad.net.peers import Peers
     from pykafkad.replication.replication import Replication
-    from pykafkad.server import Broker
+    from pykafkad.serving import Loop, ServingBroker
 
 
 class KraftCluster:
@@ -34,9 +34,14 @@ class KraftCluster:
     replication: Replication
 
     def __init__(
-        self, broker: Broker, controllers: Controllers, copy: MetadataCopy, failed: Callable[[str], None]
+        self,
+        broker: ServingBroker,
+        loop: Loop,
+        controllers: Controllers,
+        copy: MetadataCopy,
+        failed: Callable[[str], None],
     ) -> None:
-        config, reactor, clock = broker.config, broker.reactor, broker.clock
+        config, clock = broker.config, broker.clock
         self.controllers, self.copy = controllers, copy
         self._image, self._node_id, self._storage = copy.image, broker.node_id, broker.storage
         self._listener = config.inter_broker_listener
@@ -50,7 +55,7 @@ class KraftCluster:
             controllers,
             config,
             clock,
-            reactor,
+            loop,
             broker.slices.run,
             broker.submit,
             broker.quiet,
@@ -60,13 +65,13 @@ class KraftCluster:
             Lifecycle(config["broker.heartbeat.interval.ms"], session_ms),
             controllers,
             clock,
-            reactor,
+            loop,
             broker.quiet,
             session_ms,
             lambda: copy.applied_offset - 1,
             self._cordoned,
         )
-        self.creating = Creating(self._node_id, self._image, controllers, reactor.call_later)
+        self.creating = Creating(self._node_id, self._image, controllers, loop.call_later)
         self.forwarding = Forwarding(self._node_id, controllers)
         self.assignments = Assignments(
             self._node_id,
@@ -74,11 +79,9 @@ class KraftCluster:
             broker.storage,
             controllers,
             lambda: self.broker_epoch,
-            reactor.call_later,
+            loop.call_later,
         )
-        self.producer_ids = ProducerIds(
-            self._node_id, self, controllers.peers, reactor.call_later, broker.quiet
-        )
+        self.producer_ids = ProducerIds(self._node_id, self, controllers.peers, loop.call_later, broker.quiet)
         self.observing.on_applied.append(self.creating.look)
         self.observing.on_leader = self._leader_changed
 
