@@ -237,3 +237,15 @@ def test_what_a_format_cannot_say_is_refused(
     with pytest.raises(StatementError) as refused:
         made(name, *types, **said)
     assert refused.value.reason.startswith(reason)
+
+
+@pytest.mark.parametrize("name", ["KAFKA", "DELIMITED"])
+def test_half_of_a_surrogate_pair_is_a_question_mark_as_java_writes_it(name: str) -> None:
+    """JSON may say such text, "\\ud800", and a query must not stop at it."""
+    assert made(name, "STRING").serialise(["a\ud800b"]) == b"a?b"
+
+
+@pytest.mark.parametrize("wrap", [False, True])
+def test_half_of_a_surrogate_pair_is_json_again(wrap: bool) -> None:
+    whole = made("JSON", "STRING", wrap=wrap)
+    assert whole.parse(whole.serialise(["a\ud800b"])) == ["a\ud800b"]

@@ -26,6 +26,11 @@ EPOCH = datetime.datetime(1970, 1, 1)
 _FIRST_DAY = EPOCH.toordinal()
 
 
+def utf8(text: str) -> bytes:
+    """As Java writes it, which has a question mark for half of a surrogate pair."""
+    return text.encode("utf-8", "replace")
+
+
 def date_text(days: int) -> str:
     try:
         return datetime.date.fromordinal(days + _FIRST_DAY).isoformat()

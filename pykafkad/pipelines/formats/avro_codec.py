@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from pykafkad.pipelines.expressions.numbers import EXACT
+from pykafkad.pipelines.expressions.texts import utf8
 from pykafkad.pipelines.formats.avro_schema import AvroNode
 from pykafkad.pipelines.types import (
     BIGINT,
@@ -191,7 +192,7 @@ Write = Callable[[Any], bytes]
 _WRITERS: dict[SqlType, Write] = {
     BOOLEAN: lambda value: b"\1" if value else b"\0",
     DOUBLE: struct.Struct("<d").pack,
-    STRING: lambda value: _sized(value.encode()),
+    STRING: lambda value: _sized(utf8(value)),
     BYTES: _sized,
     **dict.fromkeys((INTEGER, BIGINT, DATE, TIME, TIMESTAMP), long_bytes),
 }

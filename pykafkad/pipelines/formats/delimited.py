@@ -16,7 +16,7 @@ from typing import Any
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.numbers import EvaluationError, fit
 from pykafkad.pipelines.expressions.schema import Column, Row
-from pykafkad.pipelines.expressions.texts import texts_of
+from pykafkad.pipelines.expressions.texts import texts_of, utf8
 from pykafkad.pipelines.formats.base import BadRecord, refuse_types
 from pykafkad.pipelines.types import (
     BIGINT,
@@ -137,7 +137,7 @@ class DelimitedFormat:
             "" if value is None else self._quoted(write(value), place == 0)
             for place, (write, value) in enumerate(zip(self._writers, row, strict=True))
         ]
-        return self.delimiter.join(fields).encode()
+        return utf8(self.delimiter.join(fields))
 
     def _quoted(self, field: str, first: bool) -> str:
         if not field:
@@ -151,7 +151,7 @@ class DelimitedFormat:
         return '"' + field.replace('"', '""') + '"' if needs else field
 
     def from_plain(self, value: Any) -> bytes | None:
-        return None if value is None else (value if isinstance(value, str) else str(value)).encode()
+        return None if value is None else utf8(value if isinstance(value, str) else str(value))
 
     def to_plain(self, data: bytes | None) -> Any:
         return None if data is None else data.decode()

@@ -315,12 +315,12 @@ class JsonFormat:
         if row is None or not self.columns:
             return None
         if not self.wraps:
-            return None if row[0] is None else self._writers[0][1](row[0]).encode()
+            return None if row[0] is None else self._writers[0][1](row[0]).encode("utf-8", "backslashreplace")
         written = [prefix + write(value) for (prefix, write), value in zip(self._writers, row, strict=True)]
-        return ("{" + ",".join(written) + "}").encode("utf-8", "surrogatepass")
+        return ("{" + ",".join(written) + "}").encode("utf-8", "backslashreplace")
 
     def from_plain(self, value: Any) -> bytes | None:
-        return None if value is None else write_plain(value).encode("utf-8", "surrogatepass")
+        return None if value is None else write_plain(value).encode("utf-8", "backslashreplace")
 
     def to_plain(self, data: bytes | None) -> Any:
         return None if data is None else json.loads(_text(data))

@@ -8,6 +8,7 @@ from typing import Any
 
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Column, Row
+from pykafkad.pipelines.expressions.texts import utf8
 from pykafkad.pipelines.formats.base import BadRecord, described, refuse_types
 from pykafkad.pipelines.types import BIGINT, BYTES, DOUBLE, INTEGER, STRING
 
@@ -50,7 +51,7 @@ class KafkaFormat:
             return None
         if self._number is not None:
             return bytes(self._number.pack(row[0]))
-        return bytes(row[0].encode() if self._text else row[0])
+        return utf8(row[0]) if self._text else bytes(row[0])
 
     def from_plain(self, value: Any) -> bytes | None:
         from base64 import b64decode
@@ -58,13 +59,13 @@ class KafkaFormat:
         if value is None:
             return None
         if not self.columns:
-            return str(value).encode()
+            return utf8(str(value))
         if self._number is not None:
             try:
                 return bytes(self._number.pack(self._convert(value)))
             except (struct.error, ValueError, TypeError):
-                return str(value).encode()  # what a test gives to see it refused
-        return str(value).encode() if self._text else b64decode(value)
+                return utf8(str(value))  # what a test gives to see it refused
+        return utf8(str(value)) if self._text else b64decode(value)
 
     def to_plain(self, data: bytes | None) -> Any:
         from base64 import b64encode
@@ -95,7 +96,7 @@ class NoneFormat:
         return None
 
     def from_plain(self, value: Any) -> bytes | None:
-        return None if value is None else str(value).encode()
+        return None if value is None else utf8(str(value))
 
     def to_plain(self, data: bytes | None) -> Any:
         return None

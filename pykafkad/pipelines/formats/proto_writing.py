@@ -13,6 +13,7 @@ from decimal import Decimal
 from typing import Any
 
 from pykafkad.pipelines.expressions.numbers import EXACT
+from pykafkad.pipelines.expressions.texts import utf8
 from pykafkad.pipelines.formats.proto_codec import BITS32, BITS64, BYTES, EPOCH_DAY, VARINT
 from pykafkad.pipelines.formats.proto_known import DATE_NAME, TIME_NAME, TIMESTAMP_NAME, WRAPPERS
 from pykafkad.pipelines.formats.proto_nodes import ProtoField, ProtoMessage
@@ -44,7 +45,7 @@ _SCALARS: dict[str, tuple[int, Write]] = {
     "bool": (VARINT, lambda value: b"\1" if value else b"\0"),
     "float": (BITS32, struct.Struct("<f").pack),
     "double": (BITS64, struct.Struct("<d").pack),
-    "string": (BYTES, lambda value: _sized(value.encode())),
+    "string": (BYTES, lambda value: _sized(utf8(value))),
     "bytes": (BYTES, _sized),
 }
 _ZEROS = {"double": b"\0" * 8, "float": b"\0" * 4}

@@ -8,6 +8,7 @@ import struct
 from collections.abc import Callable
 
 from pykafkad.pipelines.expressions.numbers import EvaluationError
+from pykafkad.pipelines.expressions.texts import utf8
 from pykafkad.pipelines.functions.registry import scalar
 
 CATEGORY = "CONVERSIONS"
@@ -26,7 +27,7 @@ def _ascii(value: bytes) -> str:
 
 ENCODINGS: dict[str, tuple[Callable[[str], bytes], Callable[[bytes], str]]] = {
     "hex": (lambda text: binascii.unhexlify(text), lambda value: value.hex().upper()),
-    "utf8": (lambda text: text.encode(), lambda value: value.decode("utf-8", "replace")),
+    "utf8": (utf8, lambda value: value.decode("utf-8", "replace")),
     "ascii": (lambda text: text.encode("ascii", "replace"), _ascii),
     "base64": (
         lambda text: base64.b64decode(text, validate=True),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from pykafkad.pipelines.expressions.numbers import EvaluationError
 from pykafkad.pipelines.expressions.schema import Value
+from pykafkad.pipelines.expressions.texts import utf8
 from pykafkad.pipelines.functions.registry import scalar
 
 CATEGORY = "STRING"
@@ -202,7 +203,7 @@ def uuid_of(value: bytes) -> str:
 @scalar("MD5", CATEGORY, "(STRING) STRING")
 def md5(text: str) -> str:
     """The MD5 checksum of text, in hexadecimal digits."""
-    return hashlib.md5(text.encode(), usedforsecurity=False).hexdigest()
+    return hashlib.md5(utf8(text), usedforsecurity=False).hexdigest()
 
 
 # --- masks: by default X for capitals, x for small letters, n for digits, - for all else

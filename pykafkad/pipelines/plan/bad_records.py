@@ -14,6 +14,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, NamedTuple
 
 from pykafkad.pipelines.expressions.compiling import Compiled
+from pykafkad.pipelines.expressions.texts import utf8
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.functions.aggregating import Aggregate
 from pykafkad.pipelines.plan.ends import Record
@@ -89,7 +90,7 @@ class BadRecords(NamedTuple):
             "message": {"type": number, kind: said},
         }
         assert self.log_topic is not None
-        return Record(self.log_topic, None, json.dumps(entry, ensure_ascii=False).encode(), now_ms)
+        return Record(self.log_topic, None, utf8(json.dumps(entry, ensure_ascii=False)), now_ms)
 
 
 SAID_ONLY = BadRecords()
@@ -127,7 +128,7 @@ def dead_letter(topic: str, record: Record, error: BadRecord) -> Record:
         "partition": str(record.partition),
         "offset": str(record.offset),
     }
-    headers = tuple((HEADER + name, value.encode()) for name, value in facts.items())
+    headers = tuple((HEADER + name, utf8(value)) for name, value in facts.items())
     return Record(topic, record.key, record.value, record.time, (*record.headers, *headers))
 
 
