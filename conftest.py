@@ -47,8 +47,14 @@ def pytest_make_collect_report() -> Generator[None, Any, Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # A shell without job control has what it puts into the background ignore these, and what tests begin inherits it.
-    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGQUIT, signal.SIG_DFL)):
+    # A shell without job control has what it puts into the background ignore the first two, nohup the third, and what
+    # tests begin inherits it.
+    usual = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGQUIT: signal.SIG_DFL,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    for number, handler in usual.items():
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, handler)
     if "PYKAFKAD_HOLD_LOG" not in os.environ:  # else this is a worker of pytest-xdist
