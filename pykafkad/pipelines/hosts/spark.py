@@ -89,6 +89,22 @@ def session(master: str = "local[2]", configs: Mapping[str, str] | None = None) 
 
 
 @contextmanager
+def configured(spark: SparkSession, configs: Mapping[str, str]) -> Iterator[None]:
+    """With these configs of Spark, which a query that begins meanwhile keeps."""
+    before = {key: spark.conf.get(key, None) for key in configs}
+    try:
+        for key, value in configs.items():
+            spark.conf.set(key, value)
+        yield
+    finally:
+        for key, was in before.items():
+            if was is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, was)
+
+
+@contextmanager
 def saying_into(file: Path) -> Iterator[None]:
     """What begins in here, the JVM and its workers, writes its standard error into a file from then on."""
     sys.stderr.flush()

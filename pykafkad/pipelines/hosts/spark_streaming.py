@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pykafkad.pipelines import spark_sql
 from pykafkad.pipelines.hosts.left_out import LeftOut
 from pykafkad.pipelines.hosts.sink import BatchSink
-from pykafkad.pipelines.hosts.spark import PACKED, First, later_stages
+from pykafkad.pipelines.hosts.spark import PACKED, First, configured, later_stages
 from pykafkad.pipelines.hosts.spark_writing import BatchWriter, Done, headers_of
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.stages import Stages
@@ -70,9 +70,12 @@ class StreamingQueryOptions:
 
 def start(spark: SparkSession, name: str, plan: Plan, options: StreamingQueryOptions) -> StreamingQuery:
     """The query, running; it is found again by its name."""
+    with configured(spark, spark_sql.CONFIGS):
+        return _started(spark, name, plan, options)
+
+
+def _started(spark: SparkSession, name: str, plan: Plan, options: StreamingQueryOptions) -> StreamingQuery:
     assert plan.sink is not None, "only a plan with a sink writes"
-    for config, value in spark_sql.CONFIGS.items():
-        spark.conf.set(config, value)  # a query keeps those of its start
     query_id = options.query_id or name
     records = _records(spark, plan, options)
     if options.realtime and not_in_real_time(plan, options.exactly_once) is None:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, cast
 
+from pykafkad.pipelines.hosts.spark import configured
 from pykafkad.pipelines.projects.definitions import (
     KAFKA,
     MATERIALIZED,
@@ -194,19 +194,3 @@ def _check_topic(table: Dataset) -> None:
         raise ProjectError(
             f"{table.at}: a table USING kafka has the columns of Spark's Kafka source: key, value and others"
         )
-
-
-@contextmanager
-def configured(spark: SparkSession, configs: Mapping[str, str]) -> Iterator[None]:
-    """With these configs of Spark."""
-    before = {key: spark.conf.get(key, None) for key in configs}
-    try:
-        for key, value in configs.items():
-            spark.conf.set(key, value)
-        yield
-    finally:
-        for key, was in before.items():
-            if was is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, was)

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from pykafkad.pipelines.hosts.spark import configured
 from pykafkad.pipelines.projects.definitions import KAFKA, MATERIALIZED, Dataset, Flow, said_by
-from pykafkad.pipelines.projects.graph import OUTPUT_MODE, READS, Graph, configured
+from pykafkad.pipelines.projects.graph import OUTPUT_MODE, READS, Graph
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
