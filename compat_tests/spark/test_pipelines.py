@@ -15,9 +15,10 @@ from confluent_kafka import Consumer, Producer
 
 from compat_tests.spark.kit import create
 from pykafkad.pipelines.checking import Checker
-from pykafkad.pipelines.hosts.spark import SparkHost, session
+from pykafkad.pipelines.hosts.spark import SparkHost, configured, session
 from pykafkad.pipelines.hosts.spark_streaming import StreamingQueryOptions, not_in_real_time, start
 from pykafkad.pipelines.hosts.spark_writing import Done
+from pykafkad.pipelines.spark_sql import CONFIGS
 from pykafkad.pipelines.spark_sql.emitting import program
 from pykafkad.pipelines.spark_sql.statements import said_of
 from pykafkad.pipelines.testing import prepared, run_case, run_cases
@@ -217,7 +218,10 @@ def test_an_emitted_program_does_it_without_pykafkad(
     assert "import pykafkad" not in file.read_text() and "from pykafkad" not in file.read_text()
     send_rides(bootstrap, rides, 0, 40)
     monkeypatch.setattr(sys, "argv", [str(file), bootstrap, str(tmp_path / "kept"), "--once"])
-    runpy.run_path(str(file))
+    with configured(
+        pipelines_spark, CONFIGS
+    ):  # the program sets them, and has a session of its own otherwise
+        runpy.run_path(str(file))
     expected = {key: one for key, one in expected_rides(40).items() if int(key) % 10 < 7}
     written = taken(bootstrap, far, len(expected))
     assert {m.key(): json.loads(m.value()) for m in written} == expected and len(written) == len(expected)
