@@ -26,7 +26,7 @@ from pykafkad.net.peers import Peers, Purpose
 from pykafkad.pure.kraft.lifecycle import State
 from pykafkad.replication.replication import Replication
 from pykafkad.replication.requests import versions_for
-from pykafkad.server import Broker
+from pykafkad.server import Broker, NoLogs
 from pykafkad.storage.directories import META_PROPERTIES
 from pykafkad.storage.manager import LogManager
 
@@ -44,12 +44,6 @@ LEAVING_MS = 300_000  # as Kafka gives a controlled shutdown
 REQUESTS_OF = "3.9"  # what followers ask: every Kafka 3.9 and 4 serves these versions
 
 log = logger("server")
-
-
-class NoLogs:
-    """What a pass of the loop sees while the controllers are asked which cluster this is."""
-
-    dirty = ()
 
 
 class KraftBroker(Broker):

@@ -33,7 +33,7 @@ from pykafkad.logs import logger
 from pykafkad.net.peers import Peers
 from pykafkad.replication.replication import Replication
 from pykafkad.replication.requests import versions_for
-from pykafkad.server import Broker
+from pykafkad.server import Broker, NoLogs
 from pykafkad.storage.zookeeper_directories import ZooKeeperLogs
 from pykafkad.uuids import random_uuid, to_text
 from pykafkad.zookeeper import znodes
@@ -53,12 +53,6 @@ if TYPE_CHECKING:
     from pykafkad.zookeeper.client import Operation, Result
 
 log = logger("server")
-
-
-class NoLogs:
-    """What a pass of the loop sees while ZooKeeper is asked which cluster this is."""
-
-    dirty = ()
 
 
 class ClusterBroker(Broker):

@@ -16,25 +16,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Protocol
 
-    class Listener(Protocol):
-        @property
-        def name(self) -> str: ...
+    from pykafkad import config_cluster
 
-    class Config(Protocol):
+    class Config(config_cluster.Config, Protocol):
         """What is needed of a BrokerConfig."""
 
-        single_node: bool
         node_id: int
 
-        def __getitem__(self, key: str, /) -> Any: ...
-        def explicit(self, name: str) -> bool: ...
-        def text(self, name: str) -> str | None: ...
-        @property
-        def advertised_listeners(self) -> Sequence[Listener]: ...
         @property
         def controller_listeners(self) -> Sequence[Any]: ...
-        @property
-        def inter_broker_listener(self) -> str: ...
 
 
 KEY = "process.roles"

@@ -68,6 +68,12 @@ SETTLE_MS = 30_000  # how long work in threads may take to come back at shutdown
 log = logger("server")
 
 
+class NoLogs:
+    """What a pass of the loop sees of the storage of a broker that still asks which cluster it is of."""
+
+    dirty = ()
+
+
 class Broker(ServingBroker):
     """One a process; all of it belongs to the loop."""
 

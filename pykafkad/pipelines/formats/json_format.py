@@ -47,6 +47,8 @@ from pykafkad.pipelines.types import Decimal as DecimalType
 
 Convert = Callable[[Any], Any]
 
+HALVES = "backslashreplace"  # half of a surrogate pair is no UTF-8: it becomes its escape, which JSON reads
+
 
 class Mismatch(ValueError):
     """A JSON value that the type does not read."""
@@ -315,12 +317,12 @@ class JsonFormat:
         if row is None or not self.columns:
             return None
         if not self.wraps:
-            return None if row[0] is None else self._writers[0][1](row[0]).encode("utf-8", "backslashreplace")
+            return None if row[0] is None else self._writers[0][1](row[0]).encode("utf-8", HALVES)
         written = [prefix + write(value) for (prefix, write), value in zip(self._writers, row, strict=True)]
-        return ("{" + ",".join(written) + "}").encode("utf-8", "backslashreplace")
+        return ("{" + ",".join(written) + "}").encode("utf-8", HALVES)
 
     def from_plain(self, value: Any) -> bytes | None:
-        return None if value is None else write_plain(value).encode("utf-8", "backslashreplace")
+        return None if value is None else write_plain(value).encode("utf-8", HALVES)
 
     def to_plain(self, data: bytes | None) -> Any:
         return None if data is None else json.loads(_text(data))
