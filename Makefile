@@ -117,10 +117,12 @@ compat-transactions: WORKERS := -n 2 --dist loadgroup
 
 compat-cluster: WORKERS := -m "not long"
 
-# The drills that take long, mixed clusters, and ten minutes of each set of faults, those of the network too: about three hours.
+# The drills that take long, mixed clusters, and ten minutes of each set of faults, those of the network and of clusters
+# beside three controllers of Kafka's too: about four and a half hours.
 compat-cluster-long: build $(VENV)/.check
 	$(PYTEST) -m long compat_tests/cluster
 	$(BIN)/python -m compat_tests.cluster torment --every
+	$(BIN)/python -m compat_tests.cluster torment --every --controllers 3
 
 compat-clients-quick: build $(VENV)/.check
 	$(PYTEST) compat_tests/clients compat_tests/quickstart -k "$(QUICK_CLIENTS)"

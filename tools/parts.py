@@ -47,7 +47,7 @@ USUAL_S = {
     "compat-spark": 340,
     "compat-quickstart": 30,
     "compat-recipes": 110,
-    "compat-cluster": 275,
+    "compat-cluster": 370,
     "compat-znodes": 15,
     "asan-short": 270,
 }

@@ -1,5 +1,6 @@
 """python -m compat_tests.cluster torment --faults all --seconds 600   a cluster under one of the sets of faults
 python -m compat_tests.cluster torment --every                      all sets, one after the other
+python -m compat_tests.cluster torment --every --controllers 3      beside so many controllers of Kafka 4.3.1
 
 Those of the network (cut, cut-one-way, bad-network, network) need root's rights: brokers are in network namespaces.
 
@@ -17,7 +18,10 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from compat_tests.cluster.brokers import OURS, MixedCluster, chosen
+from compat_tests.cluster.brokers import KAFKA, OURS, MixedCluster, chosen
+from compat_tests.cluster.kraft import KraftCluster
+from compat_tests.cluster.kraft_torment import CONFIG as KRAFT_CONFIG
+from compat_tests.cluster.kraft_torment import KRAFT_FAULTS, KraftNemesis
 from compat_tests.cluster.network import Network, NetworkCluster, why_not
 from compat_tests.cluster.network_torment import NETWORK_FAULTS, NetworkNemesis
 from compat_tests.cluster.torment import CONFIG, FAULTS, torment
@@ -31,6 +35,7 @@ class Options(argparse.Namespace):
     faults: str
     every: bool
     kinds: str
+    controllers: int
 
 
 def parse() -> Options:
@@ -45,14 +50,19 @@ def parse() -> Options:
     )
     run.add_argument("--seconds", type=float, default=600, help="for each set of faults")
     run.add_argument("--wait", type=float, default=5.0, help="seconds between two faults, at most")
-    run.add_argument("--faults", choices=[*FAULTS, *NETWORK_FAULTS], default="all")
+    run.add_argument(
+        "--faults", choices=dict.fromkeys([*FAULTS, *NETWORK_FAULTS, *KRAFT_FAULTS]), default="all"
+    )
     run.add_argument("--every", action="store_true")
     run.add_argument("--kinds", default="", help="ours,kafka,ours for example")
+    run.add_argument("--controllers", type=int, default=0, help="0: a cluster on ZooKeeper")
     return parser.parse_args(namespace=Options())
 
 
 def main() -> int:
     options = parse()
+    if options.controllers:
+        return run_beside_controllers(options)
     if options.faults == "isolate" and not options.every and (options.kinds or chosen() != OURS):
         raise SystemExit("real Kafka brokers cannot be cut off: --faults isolate is for pykafkad's alone")
     kinds = options.kinds.split(",") if options.kinds else [chosen()] * 3
@@ -65,10 +75,23 @@ def main() -> int:
     return max(codes)
 
 
+def run_beside_controllers(options: Options) -> int:
+    kinds = options.kinds.split(",") if options.kinds else [KAFKA, OURS, OURS]
+    return max(
+        run_one(options, faults, kinds) for faults in (KRAFT_FAULTS if options.every else [options.faults])
+    )
+
+
 def run_one(options: Options, faults: str, kinds: list[str]) -> int:
     directory = Path(tempfile.mkdtemp(prefix="torment-"))
     print(f"SEED={options.seed}, faults {faults}, {','.join(kinds)}, in {directory}", flush=True)
-    if faults in NETWORK_FAULTS:
+    if options.controllers:
+        with KraftCluster(kinds, options.controllers, KRAFT_CONFIG) as kraft:
+            actions = KRAFT_FAULTS[faults]
+            report = torment(
+                kraft, directory, options.seed, options.seconds, actions, options.wait, KraftNemesis
+            )
+    elif faults in NETWORK_FAULTS:
         report = run_network(options, NETWORK_FAULTS[faults], kinds, directory)
     else:
         with MixedCluster(kinds, config=CONFIG) as cluster:

@@ -131,6 +131,10 @@ class MixedCluster(Cluster):
         self.kinds.of[id] = kind
         self.start(id)
 
+    @property
+    def ids(self) -> list[int]:
+        return list(self.home.brokers)
+
     # -- what is waited for
 
     def partitions(self, topic: str) -> dict[int, dict[str, Any]]:

@@ -23,7 +23,8 @@ from typing import Any
 
 from compat_tests import needs
 from compat_tests.reference import PORTS, SCRIPT, is_free
-from pykafkad.messages import MetadataRequest
+from pykafkad.control.client import ControlClient
+from pykafkad.messages import DescribeQuorumRequest, MetadataRequest
 from pykafkad.net.client import Cluster as Client
 
 CONTROLLER, KAFKA, OURS = "controller", "kafka", "ours"
@@ -142,6 +143,14 @@ class Node:
         assert self.process is not None
         self.process.send_signal(signal.SIGCONT)
 
+    def tell(self, command: str) -> None:
+        """One of ours, by its control socket."""
+        client = ControlClient(str(self.data))
+        try:
+            list(client.ask(command))
+        finally:
+            client.close()
+
     def stop(self) -> None:
         """In order; 0 is what a process ends with that was asked to, or its signal."""
         assert self.process is not None
@@ -193,6 +202,38 @@ class KraftCluster:
         if error is None:
             shutil.rmtree(self.home, ignore_errors=True)
 
+    # -- what is done to it: brokers and controllers by their ids
+
+    @property
+    def ids(self) -> list[int]:
+        """Of the brokers."""
+        return list(self.brokers)
+
+    def node(self, id: int) -> Node:
+        return self.brokers.get(id) or self.controllers[id]
+
+    def kill(self, id: int) -> None:
+        self.node(id).kill()
+
+    def stop(self, id: int) -> None:
+        self.node(id).stop()
+
+    def start(self, id: int) -> None:
+        self.node(id).start()
+
+    def pause(self, id: int) -> None:
+        self.node(id).pause()
+
+    def resume(self, id: int) -> None:
+        self.node(id).resume()
+
+    def isolate(self, id: int) -> None:
+        """One of ours, from everybody."""
+        self.node(id).tell("isolate")
+
+    def heal(self, id: int) -> None:
+        self.node(id).tell("heal")
+
     # -- what clients see
 
     @contextmanager
@@ -225,6 +266,26 @@ class KraftCluster:
             assert time.monotonic() < deadline, f"{what}: not after {seconds:g} s: {seen!r}"
             time.sleep(0.1)
 
+    def quorum(self, id: int | None = None) -> Any:
+        """As that broker says, or any; the active controller answers."""
+        kind = DescribeQuorumRequest
+        part = kind.TopicData(topic_name="__cluster_metadata", partitions=[kind.PartitionData()])
+        with self.connected(id) as client:
+            answer = client.call(client.any_broker(), kind(topics=[part]), at_most=2)
+        return answer.topics[0].partitions[0]
+
+    def active(self) -> int:
+        """The controller that is."""
+        found = -1
+
+        def is_there() -> bool:
+            nonlocal found
+            found = int(self.quorum().leader_id)
+            return found >= 0
+
+        self.until("an active controller", is_there)
+        return found
+
     def running(self) -> list[int]:
         return [id for id, node in self.brokers.items() if node.process is not None]
 
@@ -241,14 +302,15 @@ class KraftCluster:
         return sorted(rows.partitions, key=lambda row: int(row.partition_index))
 
     def until_in_sync(self, *topics: str) -> None:
-        """Every replica of these topics is in sync, and all that run say so."""
+        """Every replica of these topics, or of all, is in sync, and all that run say so."""
 
         def is_so() -> bool:
             return all(
                 row.leader_id >= 0 and len(row.isr_nodes) == len(row.replica_nodes)
                 for id in self.running()
-                for topic in topics
-                for row in self.partitions(topic, id)
+                for topic in self.metadata(id).topics
+                if topic.name in topics or not topics
+                for row in topic.partitions
             )
 
         self.until(f"{topics} in sync", is_so)

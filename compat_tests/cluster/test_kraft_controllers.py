@@ -10,21 +10,10 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from compat_tests.cluster.kraft import OURS, KraftCluster
 from compat_tests.cluster.records import Writer, check_nothing_lost, read_all
-from pykafkad.messages import DescribeQuorumRequest
 
 BROKER = 1
 WAIT_S = 60.0
 pytestmark = pytest.mark.long
-
-
-def active(cluster: KraftCluster) -> int:
-    kind = DescribeQuorumRequest
-    request = kind(
-        topics=[kind.TopicData(topic_name="__cluster_metadata", partitions=[kind.PartitionData()])]
-    )
-    with cluster.connected(BROKER) as client:
-        answer = client.call(client.any_broker(), request, at_most=2)
-    return int(answer.topics[0].partitions[0].leader_id)
 
 
 def create(cluster: KraftCluster, name: str) -> None:
@@ -40,7 +29,7 @@ def test_the_broker_follows_whoever_is_active() -> None:
         with Writer(cluster.bootstrap_servers, "written", 1) as writer:
             for number, stands_still in enumerate((False, True, False)):
                 writer.goes_on()
-                id = active(cluster)
+                id = cluster.active()
                 node = cluster.controllers[id]
                 (node.pause if stands_still else node.kill)()
                 until_another_is_active(cluster, id)
@@ -51,7 +40,7 @@ def test_the_broker_follows_whoever_is_active() -> None:
 
 
 def until_another_is_active(cluster: KraftCluster, last: int) -> None:
-    cluster.until("another is active", lambda: active(cluster) not in (-1, last))
+    cluster.until("another is active", lambda: cluster.active() != last)
 
 
 def test_a_log_that_begins_with_a_snapshot_is_fetched_as_one() -> None:

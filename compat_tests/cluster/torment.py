@@ -12,8 +12,9 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from compat_tests.cluster.brokers import OURS, MixedCluster
+from compat_tests.cluster.brokers import OURS
 from compat_tests.history.checker import check
 from compat_tests.history.crowd import Crowd
 from compat_tests.history.workload import (
@@ -61,10 +62,10 @@ WITHOUT = ("raw",)  # clients that know one broker only
 class Nemesis:
     """One action after the other, each to its end: the cluster is whole again before the next."""
 
-    def __init__(
-        self, cluster: MixedCluster, crowd: Crowd, seed: int, actions: Sequence[str], wait_s: float
-    ) -> None:
-        self._cluster, self._crowd, self._actions, self._wait_s = cluster, crowd, actions, wait_s
+    def __init__(self, cluster: Any, crowd: Crowd, seed: int, actions: Sequence[str], wait_s: float) -> None:
+        """`cluster`: a MixedCluster, or what another kind of nemesis knows."""
+        self._cluster, self._crowd, self._wait_s = cluster, crowd, wait_s
+        self._actions = [action for action in actions if self._can(action)]
         self._chance = random.Random(f"{seed} nemesis")
         self.done: Counter[str] = Counter()
 
@@ -84,8 +85,11 @@ class Nemesis:
             self._crowd.tend()
             time.sleep(TEND_S)
 
+    def _can(self, action: str) -> bool:
+        return action not in OF_OURS or set(self._cluster.kinds.of.values()) == {OURS}
+
     def _any(self) -> int:
-        return self._chance.randrange(len(self._cluster.home.brokers))
+        return int(self._chance.choice(self._cluster.ids))
 
     def _controller(self) -> int:
         status = self._cluster.until("a controller", lambda status: status["controller"] not in (None, -1))
@@ -99,8 +103,8 @@ class Nemesis:
         self._wait(self._chance.uniform(0, MOST_DOWN_S))
         self._cluster.start(id)
 
-    def _stop(self) -> None:
-        id = self._any()
+    def _stop(self, id: int | None = None) -> None:
+        id = self._any() if id is None else id
         self._cluster.stop(id)
         self._wait(self._chance.uniform(0, MOST_DOWN_S))
         self._cluster.start(id)
@@ -139,7 +143,7 @@ class Nemesis:
 
 
 def torment(
-    cluster: MixedCluster,
+    cluster: Any,
     directory: Path,
     seed: int,
     seconds: float,
@@ -149,11 +153,9 @@ def torment(
 ) -> Report:
     """Make a history with a running cluster, and check it. `kind`: who has these faults."""
     bootstrap = cluster.bootstrap_servers
-    create_topics(bootstrap, TOPICS, min(3, len(cluster.home.brokers)))
+    create_topics(bootstrap, TOPICS, min(3, len(cluster.ids)))
     crowd = Crowd([part for part in parts(bootstrap) if part.label not in WITHOUT], directory, seed)
-    can_all = set(cluster.kinds.of.values()) == {OURS}
-    actions = [action for action in faults if can_all or action not in OF_OURS]
-    nemesis = kind(cluster, crowd, seed, actions, wait_s)
+    nemesis = kind(cluster, crowd, seed, faults, wait_s)
     try:
         nemesis.run(seconds)
     finally:

@@ -222,6 +222,7 @@ UNORDERED: dict[str, Callable[[Side, Any], Any]] = {
     "ElectLeadersResponse.replica_election_results": lambda _, topic: topic.topic,
     "DescribeProducersResponse.topics[].partitions[].active_producers": lambda _, one: one.producer_id,
     "DescribeUserScramCredentialsResponse.results": lambda _, result: result.user,
+    "DescribeUserScramCredentialsResponse.results[].credential_infos": lambda _, one: one.mechanism,
     "JoinGroupResponse.members": lambda side, member: side.member_name(member.member_id),
     "ConsumerGroupHeartbeatResponse.assignment.topic_partitions": by_topic,
     "ConsumerGroupHeartbeatResponse.assignment.topic_partitions[].partitions": by_itself,

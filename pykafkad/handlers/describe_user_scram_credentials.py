@@ -72,4 +72,4 @@ def described(broker: Broker, name: str) -> Result:
     ]
     if not credentials:
         return Result(user=name, error_code=errors.RESOURCE_NOT_FOUND, error_message=MISSING + name)
-    return Result(user=name, error_message=None, credential_infos=credentials)
+    return Result(user=name, error_message="", credential_infos=credentials)

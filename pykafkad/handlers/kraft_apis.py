@@ -1,5 +1,5 @@
 """The APIs of a broker beside controllers of Apache Kafka: a single node's, of which the controllers answer those that
-change or describe what only they know.
+change or describe what only they know; and those of ACLs, users and tokens, which the controllers keep.
 """
 
 from __future__ import annotations
@@ -9,24 +9,45 @@ from typing import Any
 from pykafkad.handlers import APIS as OF_A_SINGLE_NODE
 from pykafkad.handlers import Api
 
-FORWARDED = frozenset({19, 20, 37, 43, 45, 46, 49, 55, 57, 64, 80, 81})
 CONFIGS = frozenset({33, 44})
+REFUSED = frozenset({29, 38, 39, 40, 41})
 
 
-class Forwarded(Api):
+class Elsewhere(Api):
     """Read and answered as itself, by another module."""
 
     __slots__ = ()
 
     def load(self) -> Any:
-        from pykafkad.handlers import forwarded, kraft_configs
+        from pykafkad.handlers import forwarded, kraft_configs, kraft_security
 
-        return kraft_configs if self.key in CONFIGS else forwarded
+        if self.key in CONFIGS:
+            return kraft_configs
+        return kraft_security if self.key in REFUSED else forwarded
 
 
-APIS: dict[int, Api] = {
-    key: Forwarded(key, api.module, api.versions, advertised=api.is_advertised)
-    if key in FORWARDED | CONFIGS
-    else api
-    for key, api in OF_A_SINGLE_NODE.items()
+SECURITY = {
+    29: Elsewhere(29, "describe_acls", (1, 3)),
+    30: Elsewhere(30, "create_acls", (1, 3)),
+    31: Elsewhere(31, "delete_acls", (1, 3)),
+    38: Elsewhere(38, "create_delegation_token", (1, 3)),
+    39: Elsewhere(39, "renew_delegation_token", (1, 2)),
+    40: Elsewhere(40, "expire_delegation_token", (1, 2)),
+    41: Elsewhere(41, "describe_delegation_token", (1, 3)),
+    51: Elsewhere(51, "alter_user_scram_credentials", (0, 0)),
 }
+FORWARDED = frozenset({19, 20, 30, 31, 37, 43, 45, 46, 49, 51, 55, 57, 64, 80, 81})
+
+APIS: dict[int, Api] = dict(
+    sorted(
+        {
+            **{
+                key: Elsewhere(key, api.module, api.versions, advertised=api.is_advertised)
+                if key in FORWARDED | CONFIGS
+                else api
+                for key, api in OF_A_SINGLE_NODE.items()
+            },
+            **SECURITY,
+        }.items()
+    )
+)

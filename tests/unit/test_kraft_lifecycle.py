@@ -121,3 +121,19 @@ def test_news_are_told_at_once_but_not_after_a_failure() -> None:
     assert machine.next_ms == BEAT_MS + FIRST_PAUSE_MS
     beaten(machine, BEAT_MS + FIRST_PAUSE_MS, b"d", is_fenced=False)
     assert machine.offline == {b"d": True}
+
+
+def test_another_controller_is_asked_at_once_however_long_the_one_before_was_asked_in_vain() -> None:
+    machine = serving()
+    now_ms = BEAT_MS
+    for _ in range(8):
+        assert machine.next(now_ms) is Want.BEAT
+        machine.lost(now_ms)
+        now_ms = machine.next_ms
+    machine.next(now_ms)
+    machine.lost(now_ms)
+    assert machine.next_ms == now_ms + SESSION_MS
+    machine.controller_changed()
+    assert machine.next(now_ms + 1) is Want.BEAT
+    machine.lost(now_ms + 1)
+    assert machine.next_ms == now_ms + 1 + FIRST_PAUSE_MS

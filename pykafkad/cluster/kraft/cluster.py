@@ -113,7 +113,7 @@ class KraftCluster:
     def _leader_changed(self) -> None:
         if hasattr(self, "replication"):
             self.replication.controller_changed()
-        self.presence.look()
+        self.presence.controller_changed()
 
     def publish(self, delta: Delta) -> None:
         """Whether the metadata still has this broker as it registered."""

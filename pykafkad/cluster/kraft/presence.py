@@ -122,6 +122,11 @@ class Presence:
         self.machine.leave()
         self.look()
 
+    def controller_changed(self) -> None:
+        if self._controllers.active != NOBODY:
+            self.machine.controller_changed()
+            self.look()
+
     def directories_failed(self, ids: Sequence[bytes]) -> None:
         self.machine.directories_failed(ids)
         self.look()

@@ -7,7 +7,8 @@
     GONE       the controller has let it go
 
 Every heartbeat says what it wants. Invariants: nothing is asked while a request is under way; a broker is fenced until
-it says that it is ready; what failed is asked again after a pause that doubles, up to the session's time.
+it says that it is ready; what failed is asked again after a pause that doubles, up to the session's time, unless another
+controller becomes active: of that one a session begins anew, and it is asked at once.
 """
 
 from __future__ import annotations
@@ -77,6 +78,10 @@ class Lifecycle:
     def registered_by_another(self) -> None:
         """The metadata shows another registration of this broker than the one it knows of."""
         self._is_registered = False
+        self._hurry()
+
+    def controller_changed(self) -> None:
+        self._failures = 0
         self._hurry()
 
     def _hurry(self) -> None:
