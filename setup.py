@@ -21,7 +21,7 @@ RECORDS = ["batch_records.c", "batch_stream.c", "batch_rewrite.c", "batch_sink.c
 DOORS = {
     "wire": ["wire_out.c", "wire_text.c"],
     "records": ["crc32c.c", "batch.c", *RECORDS],
-    "segment": ["crc32c.c", "batch.c", "segment.c", "segment_check.c"],
+    "segment": ["crc32c.c", "batch.c", "segment.c", "segment_check.c", "new_directory.c"],
     "index": ["index.c"],
     "cleaner": [
         *("crc32c.c", "batch.c", "batch_records.c", "batch_sink.c"),

@@ -43,17 +43,19 @@ cdef class Index:
     cdef readonly int64_t base_offset
     cdef readonly int64_t max_bytes
 
-    def __cinit__(self, directory, int64_t base_offset, int64_t max_bytes=0, bint fresh=False):
-        """max_bytes > 0: of the active segment, may grow so far; 0: only read. fresh: create it empty."""
+    def __cinit__(self, directory, int64_t base_offset, int64_t max_bytes=0, bint fresh=False, bint made=False):
+        """max_bytes > 0: of the active segment, may grow so far; 0: only read. fresh: create it empty; made: somebody
+        just has."""
         self.directory = directory
         self.base_offset = base_offset
         self.max_bytes = max_bytes
         self.index.map = NULL
         self.index.count = 0
 
-    cdef int begin(self, suffix, uint32_t width, bint fresh) except -1:
+    cdef int begin(self, suffix, uint32_t width, bint fresh, bint made) except -1:
         self.suffix = suffix
         self.index.width = width
+        self.opened = made
         if fresh:
             self.create()
 
@@ -165,8 +167,8 @@ cdef class Index:
 cdef class OffsetIndex(Index):
     """Offset to file position: (offset of the last record of a batch, position of that batch)."""
 
-    def __cinit__(self, directory, int64_t base_offset, int64_t max_bytes=0, bint fresh=False):
-        self.begin("index", 8, fresh)
+    def __cinit__(self, directory, int64_t base_offset, int64_t max_bytes=0, bint fresh=False, bint made=False):
+        self.begin("index", 8, fresh, made)
 
     @property
     def is_full(self):
@@ -218,8 +220,8 @@ cdef class OffsetIndex(Index):
 cdef class TimeIndex(Index):
     """Timestamp to offset: (largest timestamp so far, offset of the batch that has it)."""
 
-    def __cinit__(self, directory, int64_t base_offset, int64_t max_bytes=0, bint fresh=False):
-        self.begin("timeindex", 12, fresh)
+    def __cinit__(self, directory, int64_t base_offset, int64_t max_bytes=0, bint fresh=False, bint made=False):
+        self.begin("timeindex", 12, fresh, made)
 
     @property
     def is_full(self):

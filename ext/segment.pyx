@@ -98,6 +98,7 @@ cdef object read_error(int fd_errno, str path):
 
 
 include "segment_types.pxi"
+include "segment_new.pxi"
 include "segment_walk.pxi"
 
 
@@ -143,6 +144,7 @@ cdef class Segment:
 
     def __cinit__(self, directory, int64_t base_offset, offset_index, time_index, int64_t size=0,
                   bint fresh=False, suffix=".log"):
+        """fresh: create it empty."""
         cdef int slot
         self.directory = directory
         self.suffix = suffix

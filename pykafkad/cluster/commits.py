@@ -29,7 +29,7 @@ from pykafkad.workers import submit_inline
 if TYPE_CHECKING:
     from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.metadata_records import Record
-    from pykafkad.cluster.publishing import Publishers
+    from pykafkad.cluster.publishing import Preparation, Publishers
     from pykafkad.slices import Run, Work
     from pykafkad.workers import Submit
 
@@ -89,6 +89,7 @@ class Commits:
         self._scheduled = False
         self._busy = False
         self._batch: list[Change] = []  # under way
+        self._preparation: Preparation | None = None  # of what follows from it
         self.failure: UnsafeLog | None = None
         self.on_appended: Callable[[], None] = nothing
         self.on_failed: Callable[[], None] = nothing
@@ -200,14 +201,25 @@ class Commits:
                 return
             data = self._log.framed(result)
             batch = [record for change in self._batch for record in change.records]
-            self._submit(lambda: self._log.write(data), lambda result: self._written(result, data, batch))
+            self._write(data, batch, self._publishers.prepare(batch))
         except Exception as error:
             log.exception("a batch of metadata could not be made", error)
             self._finish(KafkaError(UNKNOWN_SERVER_ERROR), with_queued=True)
 
+    def _write(self, data: bytes, batch: Sequence[Record], preparation: Preparation | None) -> None:
+        def work() -> None:
+            self._log.write(data)
+            if preparation is not None:
+                preparation.make()
+
+        self._preparation = preparation
+        self._submit(work, lambda result: self._written(result, data, batch))
+
     def _written(self, result: Any, data: bytes, batch: Sequence[Record]) -> None:
         error = None
         try:
+            if self._preparation is not None:
+                self._preparation.through()
             if isinstance(result, BaseException):
                 error = KafkaError(KAFKA_STORAGE_ERROR, f"The metadata log could not be written: {result}")
                 self._failed(result)
@@ -221,9 +233,17 @@ class Commits:
 
     def _finish(self, error: KafkaError | None, *, with_queued: bool = False) -> None:
         batch, self._batch = self._batch, []
-        self._run(self._applied(batch, error, with_queued=with_queued), self._finished)
+        preparation, self._preparation = self._preparation, None
+        self._run(self._applied(batch, error, preparation, with_queued=with_queued), self._finished)
 
-    def _applied(self, batch: list[Change], error: KafkaError | None, *, with_queued: bool) -> Work:
+    def _applied(
+        self,
+        batch: list[Change],
+        error: KafkaError | None,
+        preparation: Preparation | None,
+        *,
+        with_queued: bool,
+    ) -> Work:
         """What the image has by now is published, also where a part of the batch could not be applied."""
         delta = self._log.image.take_delta()
         yield from self._tell_applied(batch, error)
@@ -233,14 +253,18 @@ class Commits:
                 batch.append(change)
                 yield from self._tell_applied([change], error)
             self.failures += 1
-        publishing = self._publish(delta, batch, error)
+        publishing = self._publish(delta, batch, error, preparation)
         if delta.only_adds:
             self._run(publishing, lambda result: None)
         else:
             yield from publishing
 
-    def _publish(self, delta: Delta, batch: list[Change], error: KafkaError | None) -> Work:
+    def _publish(
+        self, delta: Delta, batch: list[Change], error: KafkaError | None, preparation: Preparation | None
+    ) -> Work:
         yield from self._publishers.publish(delta)
+        if preparation is not None:
+            preparation.take_back()
         yield from self._tell([change.done for change in batch], error)
 
     def _tell_applied(self, batch: list[Change], error: KafkaError | None) -> Work:

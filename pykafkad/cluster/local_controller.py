@@ -81,6 +81,7 @@ class LocalController:
         self.publishers = Publishers()
         self.publishers.add(CONFIGS, self.dynamic.publish)
         self.publishers.add(LOGS, self.logs.publish)
+        self.publishers.prepare = self.logs.preparation
         self._config = config
         self._log = metadata
         self._storage = storage

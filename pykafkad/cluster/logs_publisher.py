@@ -7,6 +7,7 @@ and the partition is offline. Owns the resolved configurations of topics (`confi
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafkad.cluster.dynamic_config import OF_TOPICS
@@ -14,25 +15,38 @@ from pykafkad.cluster.image import TOPIC_RESOURCE
 from pykafkad.config import TopicConfig
 from pykafkad.logs import logger
 from pykafkad.pure.replication import Members
-from pykafkad.slices import GO_ON, Wait, chunks
+from pykafkad.slices import GO_ON, Wait
 from pykafkad.storage.files import TopicPartition
 from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from pykafkad.cluster.delta import Delta
-    from pykafkad.cluster.image import Image, Topic
+    from pykafkad.cluster.image import Image, PartitionInfo, Topic
+    from pykafkad.cluster.metadata_records import Record
     from pykafkad.config import BrokerConfig
+    from pykafkad.messages import PartitionRecord
     from pykafkad.slices import Work
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.moves.moves import Placement
+    from pykafkad.storage.preparing import NewPartition, Preparation
 
+    Opened = tuple[Topic, int]  # and the index of a partition
 
-MANY = 8  # new partitions of a topic; fewer are made at once, since who asks for one waits for it
+TOPIC, PARTITION = 2, 3  # records of the metadata log
+FEW = 8  # new partitions, prepared by the thread that writes their records; others wait for one more thread
 PREPARED_AT_ONCE = 64
 
 log = logger("controller")
+
+
+def new_partition(
+    name: str, index: int, topic_id: bytes, stated: PartitionRecord | PartitionInfo
+) -> NewPartition:
+    from pykafkad.storage.preparing import NewPartition
+
+    return NewPartition((name, index), topic_id, stated.leader_epoch, stated.directories[0])
 
 
 class Storage(Protocol):
@@ -64,8 +78,8 @@ class Storage(Protocol):
     def get(self, topic: str, index: int) -> Any: ...
     def placed(self) -> Iterable[tuple[TopicPartition, bytes]]: ...
     def delete(self, topic: str, index: int) -> Any: ...
-    def prepare(self, wanted: Iterable[tuple[TopicPartition, bytes]], done: Callable[[], None]) -> None: ...
-    def take_back(self, wanted: Iterable[tuple[TopicPartition, bytes]]) -> None: ...
+    def preparation(self, wanted: Iterable[NewPartition]) -> Preparation: ...
+    def prepare(self, wanted: Iterable[NewPartition], done: Callable[[], None]) -> Preparation: ...
     def configure(self, topic: str, count: int, config: TopicConfig) -> None: ...
     def reconfigure(self) -> None: ...
 
@@ -93,52 +107,81 @@ class LogsPublisher:
         for topic in delta.deleted.values():
             yield from self._delete(topic)
         yield from self._configure(delta)
-        lost = self._recover() if delta.is_whole else ()
+        todo = self._to_open(delta, self._recover() if delta.is_whole else set())
+        if delta.is_whole:
+            yield from self._open(todo)
+        else:
+            yield from self._open_prepared(todo)
+
+    def _to_open(self, delta: Delta, lost: set[TopicPartition]) -> Iterator[Opened]:
+        """The partitions whose leaders the delta says."""
         for topic_id in (*delta.created, *{**delta.grown, **delta.elected}):
-            found = self._image.topics_by_id.get(topic_id)
-            if found is not None:
-                keys = ((found.name, index) for index in delta.leaders_of(found))
-                indexes = [key[1] for key in keys if key not in lost]
-                if delta.is_whole or len(indexes) < MANY:
-                    yield from self._open(found, indexes)
-                else:
-                    yield from self._open_many(found, indexes)
+            topic = self._image.topics_by_id.get(topic_id)
+            if topic is not None:
+                keys = ((topic.name, index) for index in delta.leaders_of(topic))
+                yield from ((topic, key[1]) for key in keys if key not in lost)
+
+    # -- new partitions' files, which threads make: a disk may take milliseconds for each
+
+    def preparation(self, records: Sequence[Record]) -> Preparation | None:
+        """What the thread that writes these records can make for the first of the new partitions, so that nobody waits
+        for a second one; None where there is nothing."""
+        some = [message for message, _ in records[: 2 * FEW]]
+        names = {record.topic_id: record.name for record in some if record.api_key == TOPIC}
+        wanted: list[NewPartition] = []
+        for record in some:
+            if record.api_key == PARTITION and self._is_ours(record) and len(wanted) < FEW:
+                known = self._image.topics_by_id.get(record.topic_id)
+                name = names.get(record.topic_id, known.name if known is not None else None)
+                if name is not None:
+                    wanted.append(new_partition(name, record.partition_id, record.topic_id, record))
+        return self._storage.preparation(wanted) if wanted else None
+
+    def _open_prepared(self, todo: Iterator[Opened]) -> Work:
+        """Open these when their files are there, as those are that came with their records. While some are opened, a
+        thread makes the files of the next."""
+        coming = self._prepare(todo)
+        while coming is not None:
+            some, preparation, prepared = coming
+            coming = self._prepare(todo)
+            yield from prepared.result()
+            yield from self._open(some)
+            if preparation is not None:
+                preparation.take_back()
+
+    def _prepare(self, todo: Iterator[Opened]) -> tuple[list[Opened], Preparation | None, Wait] | None:
+        """The next of these, what is prepared for them, and what to wait for until it is."""
+        some = list(islice(todo, PREPARED_AT_ONCE))
+        wanted = [new for new in (self._new(topic, index) for topic, index in some) if new is not None]
+        prepared = Wait()
+        if wanted:
+            return some, self._storage.prepare(wanted, prepared.come), prepared
+        prepared.come()
+        return (some, None, prepared) if some else None
+
+    def _new(self, topic: Topic, index: int) -> NewPartition | None:
+        """What has to be made for this partition; None: there is a log, or there will be none here."""
+        is_there = self._image.topics_by_id.get(topic.id) is topic
+        partition = topic.partitions[index]
+        if is_there and self._is_ours(partition) and self._storage.get(topic.name, index) is None:
+            return new_partition(topic.name, index, topic.id, partition)
+        return None
+
+    def _is_ours(self, partition: PartitionRecord | PartitionInfo) -> bool:
+        return partition.leader == self._node_id and bool(partition.directories)
 
     # -- partitions
 
-    def _open_many(self, topic: Topic, indexes: Sequence[int]) -> Work:
-        """The same after a thread has made the files, some at a time: a disk may take a millisecond for each."""
-        for some in chunks(indexes, PREPARED_AT_ONCE):
-            wanted = self._to_prepare(topic, some)
-            prepared = Wait()
-            self._storage.prepare(wanted, prepared.come)
-            yield from prepared.result()
-            yield from self._open(topic, some)
-            self._storage.take_back(wanted)
-            if self._image.topics_by_id.get(topic.id) is not topic:
-                return
-
-    def _to_prepare(self, topic: Topic, indexes: Sequence[int]) -> list[tuple[TopicPartition, bytes]]:
-        """Those that will be led here and have no log, with the ids of their directories."""
-        wanted = []
-        for index in indexes:
-            partition = topic.partitions[index]
-            is_new = partition.leader == self._node_id and self._storage.get(topic.name, index) is None
-            if is_new and partition.directories:
-                wanted.append(((topic.name, index), partition.directories[0]))
-        return wanted
-
-    def _open(self, topic: Topic, indexes: Iterable[int]) -> Work:
+    def _open(self, some: Iterable[Opened]) -> Work:
         """Lead these partitions in the epochs of the metadata, or follow who does; one that is led and has no log gets
         one."""
-        for index in indexes:
-            if self._image.topics_by_id.get(topic.id) is not topic:
-                return  # it was deleted meanwhile
-            partition = topic.partitions[index]
-            if partition.leader == self._node_id:
-                self._lead(topic, index)
-            else:
-                self._storage.follow(topic.name, index, partition.leader_epoch, partition.leader)
+        for topic, index in some:
+            if self._image.topics_by_id.get(topic.id) is topic:  # else it was deleted meanwhile
+                partition = topic.partitions[index]
+                if partition.leader == self._node_id:
+                    self._lead(topic, index)
+                else:
+                    self._storage.follow(topic.name, index, partition.leader_epoch, partition.leader)
             yield GO_ON
 
     def lead(self, name: str, index: int) -> None:

@@ -10,18 +10,33 @@ image what has become of them. A publisher that fails does not keep the others f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafkad.logs import logger
 from pykafkad.slices import is_work
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from pykafkad.cluster.delta import Delta
+    from pykafkad.cluster.metadata_records import Record
     from pykafkad.slices import Work
 
     Publish = Callable[[Delta], Any]  # what it gives may be work, to be done in slices
+
+    class Preparation(Protocol):
+        """Of what publishers will do about records, that which a thread can begin with as soon as they are written."""
+
+        def make(self) -> None:
+            """For the thread."""
+
+        def through(self) -> None:
+            """After `make`, or instead of it; before the records are applied."""
+
+        def take_back(self) -> None:
+            """When the publishers are through: what none has used goes."""
+
+    Prepare = Callable[[Sequence[Record]], Preparation | None]
 
 ORDER = ("configs", "listeners", "logs", "groups", "transactions", "telemetry", "controller")
 CONFIGS, LISTENERS, LOGS, GROUPS, TRANSACTIONS, TELEMETRY, CONTROLLER = ORDER
@@ -32,6 +47,7 @@ log = logger("metadata")
 class Publishers:
     def __init__(self) -> None:
         self._publishers: dict[str, Publish | None] = dict.fromkeys(ORDER)
+        self.prepare: Prepare = nothing
 
     def add(self, name: str, publish: Publish) -> None:
         """One of the names in ORDER; whoever had it before is told no more."""
@@ -53,6 +69,10 @@ class Publishers:
                 if delta.is_whole:
                     raise  # a start that does not find what it needs is none
                 log.exception(f"{name} could not follow a change of the metadata", error)
+
+
+def nothing(records: Sequence[Record]) -> None:
+    """Of these a thread can prepare nothing."""
 
 
 def say_topics(delta: Delta) -> None:

@@ -6,7 +6,9 @@ class Index:
     base_offset: int
     max_bytes: int
     stretched: bool
-    def __init__(self, directory: str, base_offset: int, max_bytes: int = 0, fresh: bool = False) -> None: ...
+    def __init__(
+        self, directory: str, base_offset: int, max_bytes: int = 0, fresh: bool = False, made: bool = False
+    ) -> None: ...
     @property
     def path(self) -> str: ...
     @property

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 
 from _typeshed import ReadableBuffer
@@ -12,6 +12,14 @@ class CorruptSegment(Exception):
 def limit_open_files(most: int, let_go: Callable[[], None] | None, descriptors: int = ...) -> None:
     """From `most` open files of segments on, `let_go` is called before another one is opened. Files are opened for
     reading with descriptors below `descriptors` only."""
+
+class NewDirectories:
+    """For each (path, ((name, content), ...)) a directory that is not there yet, with these files in it. `make` is for a
+    thread: it holds no interpreter's lock. It gives 0 or an errno value for each; where that is EEXIST nothing was done,
+    else what was made until then is there."""
+
+    def __init__(self, wanted: Iterable[tuple[bytes, tuple[tuple[bytes, bytes], ...]]]) -> None: ...
+    def make(self) -> list[int]: ...
 
 class SegmentFile:
     """An open file, closed when the last one who holds it lets go."""

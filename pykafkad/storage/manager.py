@@ -42,12 +42,10 @@ if TYPE_CHECKING:
     from pykafkad.storage.log.settings import TopicConfig
     from pykafkad.storage.log.truncations import Truncations
     from pykafkad.storage.moves.moves import Placement
-    from pykafkad.storage.preparing import Prepared
+    from pykafkad.storage.preparing import NewPartition, Preparation, Prepared
     from pykafkad.storage.recovery.scrubber import Scrubber
     from pykafkad.storage.retention import Retention
     from pykafkad.workers import Submit
-
-    Placed = Iterable[tuple[TopicPartition, bytes]]  # with the id of the log directory
 
     class LogObserver(Protocol):
         """Who has a replica for each log: told which logs there are."""
@@ -336,36 +334,58 @@ class LogManager:
         self.add(partition)
         return partition
 
-    def prepare(self, wanted: Placed, done: Callable[[], None]) -> None:
-        """Have a thread make the files of new partitions, in the directories with these ids, before they are created;
-        `done` is called when it is through. What is not created then must be taken back."""
-        self.prepared.begin(self._paths_of(wanted), self.submit, done)
-
-    def take_back(self, wanted: Placed) -> None:
-        """What was prepared of these, and not created, will not be."""
-        self.prepared.take_back(self._paths_of(wanted))
-
-    def _paths_of(self, wanted: Placed) -> list[str]:
+    def preparation(self, wanted: Iterable[NewPartition]) -> Preparation:
+        """What a thread can make of new partitions before they are created. What is not created then must be taken
+        back."""
         roots = {each.directory_id: each.path for each in self.online}
-        return [
-            f"{roots[directory_id]}/{files.partition_directory(*key)}"
-            for key, directory_id in wanted
-            if directory_id in roots
-        ]
+        return self.prepared.begin(
+            (f"{roots[new.directory_id]}/{files.partition_directory(*new.key)}", new)
+            for new in wanted
+            if new.directory_id in roots and new.key not in self.partitions
+        )
+
+    def prepare(self, wanted: Iterable[NewPartition], done: Callable[[], None]) -> Preparation:
+        """Have a thread do that; `done` is called when it is through."""
+        preparation = self.preparation(wanted)
+
+        def through(result: object) -> None:
+            preparation.through()
+            done()
+
+        if preparation:
+            self.submit(preparation.make, through)
+        else:
+            done()
+        return preparation
 
     @property
     def prepared(self) -> Prepared:
-        """Made for the first topic of many partitions."""
+        """Made for the first topic: a start has no use of it."""
         if self._prepared is None:
             from pykafkad.storage.preparing import Prepared
 
-            self._prepared = Prepared(self._is_used)
+            self._prepared = Prepared(self._is_used, self._save_again)
         return self._prepared
 
-    def _is_used(self, path: str) -> bool:
+    def _in(self, path: str) -> Log | None:
+        """The partition that has this directory."""
         key = files.parse_partition_directory(os.path.basename(path))
         partition = self.partitions.get(key) if key is not None else None
-        return partition is not None and partition.directory == path
+        return partition if partition is not None and partition.directory == path else None
+
+    def _is_used(self, path: str) -> bool:
+        return self._in(path) is not None
+
+    def _save_again(self, path: str) -> None:
+        partition = self._in(path)
+        if partition is not None:
+            partition.save_again()
+            self._save_soon(partition)
+
+    def _save_soon(self, partition: Log) -> None:
+        if not self._unsaved:
+            self._call_soon(self.save_new)
+        self._unsaved[partition] = None
 
     def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None:
         """Another node leads the partition, or none (-1); there may be nothing of it here."""
@@ -387,11 +407,14 @@ class LogManager:
         partition = self.log_class(topic, index, topic_id, directory, settings, self.context)
         try:
             path = partition.directory
-            make_directory(path, is_ours=self._prepared is not None and self._prepared.take(path))
-            partition.add_segment(0, self.clock.now_ms())
-            if not self._unsaved:
-                self._call_soon(self.save_new)
-            self._unsaved[partition] = None
+            noted = self._prepared.take(path) if self._prepared is not None else None
+            if noted is not None and noted.is_whole and noted.partition.topic_id == topic_id:
+                partition.stored_epochs = noted.partition.epochs
+                partition.add_segment(0, self.clock.now_ms(), made=True)
+            else:
+                make_directory(path, is_ours=noted is not None)
+                partition.add_segment(0, self.clock.now_ms())
+                self._save_soon(partition)
         except OSError as error:
             directory.fail(f"{partition.name} cannot be created: {error}")
             self.drop_offline()

@@ -23,6 +23,10 @@ DIRECTORY_ID = b"\x11" * 16
 ENDPOINT = Endpoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", 9092)
 
 
+def nothing() -> None:
+    """No thread of this storage's makes anything."""
+
+
 class Stored(NamedTuple):
     """A log, as far as the controller looks at it."""
 
@@ -62,11 +66,12 @@ class FakeStorage:
         self.configs[topic] = config
         self.events.append(f"create {topic}-{index}")
 
-    def prepare(self, wanted: Any, done: Any) -> None:
-        done()
+    def preparation(self, wanted: Any) -> Any:
+        return SimpleNamespace(make=nothing, through=nothing, take_back=nothing)
 
-    def take_back(self, wanted: Any) -> None:
-        """Nothing was prepared."""
+    def prepare(self, wanted: Any, done: Any) -> Any:
+        done()
+        return self.preparation(wanted)
 
     def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None:
         if (topic, index) in self.partitions:

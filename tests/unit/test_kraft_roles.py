@@ -50,6 +50,7 @@ class World:
         self.fetching: dict[str, tuple[int, int]] = {}
         self.deleted: list[tuple[str, int]] = []
         self.made: list[tuple[str, int, bytes]] = []
+        self.prepared: list[tuple[tuple[str, int], int | None]] = []
         self.coordinator: list[Any] = []
         self.broken: Any = None  # a second log directory, which is offline
         config = BrokerConfig.from_sources(
@@ -79,6 +80,11 @@ class World:
     @property
     def online(self) -> list[Any]:
         return [each for each in self.directories if each.is_online]
+
+    def prepare(self, wanted: Any, done: Any) -> Any:
+        self.prepared += [(new.key, new.leader_epoch) for new in wanted]
+        done()
+        return SimpleNamespace(take_back=lambda: None)
 
     def make(self, topic: str, index: int, topic_id: bytes, config: Any, directory: bytes) -> Any:
         self.made.append((topic, index, directory))
@@ -144,6 +150,7 @@ def test_what_is_led_elsewhere_is_followed() -> None:
     assert replica.told == [("follow", 4, THERE)]
     assert world.fetching == {"t-0": (THERE, 4)}
     assert world.made == [("t", 0, DIRECTORY)]
+    assert world.prepared == [(("t", 0), None)]
 
 
 def test_what_is_led_here_is_not_fetched() -> None:

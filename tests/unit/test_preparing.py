@@ -9,8 +9,9 @@ import pytest
 
 from pykafkad.slices import Slices
 from pykafkad.storage import files
+from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.manager import LogManager
-from pykafkad.storage.preparing import FILES
+from pykafkad.storage.preparing import FILES, NewPartition, Preparation
 from tests.storage_kit import TOPIC_ID, Threads, append, batch, manager, read_all, topic_config
 from tests.unit.metadata_fakes import FakeStorage, Hasty, Later, creatable, create, open_broker
 
@@ -27,17 +28,20 @@ class Home:
         self.logs.open_all({}, lambda topic: CONFIG)
         self.threads = Threads()
         self.logs.submit = self.threads.submit
-        self.wanted = [(key, self.logs.directories[0].directory_id) for key in KEYS]
         self.through = 0
 
-    def prepare(self) -> None:
+    def prepare(self, topic_id: bytes = TOPIC_ID) -> Preparation:
         def done() -> None:
             self.through += 1
 
-        self.logs.prepare(self.wanted, done)
+        directory_id = self.logs.directories[0].directory_id
+        return self.logs.prepare([NewPartition(key, topic_id, 0, directory_id) for key in KEYS], done)
 
-    def create(self, index: int) -> Any:
-        return self.logs.create("orders", index, TOPIC_ID, CONFIG, 0)
+    def create(self, index: int, epoch: int = 0) -> Any:
+        return self.logs.create("orders", index, TOPIC_ID, CONFIG, epoch)
+
+    def text(self, index: int, name: str) -> str:
+        return (self.path / f"orders-{index}" / name).read_text()
 
     def names(self) -> list[str]:
         """Of the partitions' directories, with those set aside or about to be deleted."""
@@ -56,8 +60,11 @@ def test_the_thread_makes_the_files_and_the_log_takes_them(home: Home) -> None:
     assert (home.names(), home.through) == (["orders-0", "orders-1", "orders-2"], 1)
     before = [(home.path / "orders-1" / name).stat().st_ino for name in FILES]
     partition = home.create(1)
+    home.logs.save_new()
     assert [(home.path / "orders-1" / name).stat().st_ino for name in FILES] == before
     assert append(partition, batch(b"a")) == [0] and len(read_all(partition)) == 1
+    assert checkpoints.read_topic_id(partition.directory) == TOPIC_ID
+    assert home.text(1, files.LEADER_EPOCHS) == "0\n1\n0 0\n"
     assert home.names() == ["orders-0", "orders-1", "orders-2"]
 
 
@@ -78,20 +85,60 @@ def test_what_the_thread_makes_of_a_partition_that_is_deleted_meanwhile_is_remov
     assert "orders-0" not in home.names() and home.through == 1
 
 
-def test_what_no_log_has_taken_is_removed(home: Home) -> None:
+def test_a_log_that_is_made_while_the_thread_is_at_it_says_its_own_epoch_at_the_end(home: Home) -> None:
+    home.prepare()
+    home.create(0, epoch=3)
+    home.logs.save_new()
+    assert home.text(0, files.LEADER_EPOCHS) == "0\n1\n3 0\n"
+    (home.path / "orders-0" / files.LEADER_EPOCHS).write_text(
+        "0\n1\n0 0\n"
+    )  # the thread was in the middle of it
+    home.threads.all()
+    home.logs.save_new()
+    assert home.text(0, files.LEADER_EPOCHS) == "0\n1\n3 0\n"
+
+
+def test_a_log_that_begins_in_a_later_epoch_than_was_prepared_says_so(home: Home) -> None:
     home.prepare()
     home.threads.all()
+    append(home.create(0, epoch=3), batch(b"a"))
+    assert home.text(0, files.LEADER_EPOCHS) == "0\n1\n3 0\n"
+
+
+def test_what_was_prepared_for_a_topic_of_the_same_name_says_this_topics_id(home: Home) -> None:
+    home.prepare(topic_id=bytes(15) + b"x")
+    home.threads.all()
+    partition = home.create(0)
+    home.logs.save_new()
+    assert checkpoints.read_topic_id(partition.directory) == TOPIC_ID
+    assert home.names().count("orders-0") == 1 and not any("stray" in name for name in home.names())
+
+
+def test_one_who_takes_back_leaves_what_another_has_prepared_since(home: Home) -> None:
+    first = home.prepare()
+    home.threads.all()
+    home.create(0)
+    home.logs.delete("orders", 0)
+    home.prepare()
+    home.threads.all()
+    first.take_back()
+    assert "orders-0" in home.names()
+
+
+def test_what_no_log_has_taken_is_removed(home: Home) -> None:
+    preparation = home.prepare()
+    home.threads.all()
     home.create(2)
-    home.logs.take_back(home.wanted)
+    preparation.take_back()
     assert home.names() == ["orders-2"]
 
 
-@pytest.mark.parametrize("name", [FILES[0], files.PARTITION_METADATA])
-def test_what_has_a_byte_or_another_file_in_it_is_not_removed(home: Home, name: str) -> None:
-    home.prepare()
+@pytest.mark.parametrize("name", [FILES[0], files.offset_name(0, files.SNAPSHOT)])
+def test_what_has_a_record_or_another_file_in_it_is_not_removed(home: Home, name: str) -> None:
+    preparation = home.prepare()
     home.threads.all()
     (home.path / "orders-0" / name).write_bytes(b"x")
-    home.logs.take_back(home.wanted)
+    preparation.take_back()
     assert home.names() == ["orders-0"]
     assert len(list((home.path / "orders-0").iterdir())) >= len(FILES)
 
@@ -109,33 +156,29 @@ def test_what_was_there_before_is_set_aside_as_ever(home: Home) -> None:
 
 def test_two_that_prepare_the_same_make_it_once(home: Home) -> None:
     """A topic that is deleted and created again while its files are made."""
-    home.prepare()
-    home.prepare()
+    first = home.prepare()
+    assert not home.prepare()  # there is nothing that is left to make
     home.threads.all()
-    home.logs.take_back(home.wanted)
+    first.take_back()
     assert (home.names(), home.through) == ([], 2)
     assert home.create(0).log_end_offset == 0 and home.names() == ["orders-0"]
 
 
-def test_where_the_thread_can_make_nothing_the_log_is_made_all_the_same(
-    home: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(path: str) -> None:
-        raise OSError(28, "No space left on device")
-
+def test_where_the_thread_can_make_nothing_the_log_is_made_all_the_same(home: Home) -> None:
     home.prepare()
-    with monkeypatch.context() as patched:
-        patched.setattr("os.mkdir", full)
-        home.threads.all()
+    away = home.path.rename(home.path.with_name("away"))
+    home.threads.all()
+    away.rename(home.path)
     assert (home.names(), home.through) == ([], 1)
     assert home.create(0).log_end_offset == 0
 
 
 @pytest.mark.parametrize("made", range(len(FILES) + 1))
 def test_a_start_serves_what_was_prepared_before_a_crash(tmp_path: Path, made: int) -> None:
+    manager(tmp_path).close()
     (tmp_path / "orders-0").mkdir()
     for name in FILES[:made]:
-        (tmp_path / "orders-0" / name).touch()
+        (tmp_path / "orders-0" / name).touch()  # the small ones too: what they say may not be on the disk
     logs = manager(tmp_path)
     assert logs.open_all({("orders", 0): TOPIC_ID}, lambda topic: CONFIG) == []
     partition = logs.create("orders", 0, TOPIC_ID, CONFIG, 0)
@@ -146,19 +189,42 @@ def test_a_start_serves_what_was_prepared_before_a_crash(tmp_path: Path, made: i
 # -- the metadata's side
 
 
+class Prepared:
+    """What a thread makes, which the test says when it is through."""
+
+    def __init__(self, storage: SlowDisk, wanted: Any) -> None:
+        self.storage, self.count = storage, len(wanted)
+        storage.prepared.update(new.key for new in wanted)
+
+    def make(self) -> None:
+        self.storage.events.append(f"make {self.count}")
+
+    def through(self) -> None:
+        """The test counts what is made."""
+
+    def take_back(self) -> None:
+        self.storage.events.append(f"take back {self.count}")
+
+
 class SlowDisk(FakeStorage):
     """Notes what is prepared, and is through with it when the test says so."""
 
     def __init__(self) -> None:
         super().__init__()
         self.pending: list[Any] = []
+        self.prepared: set[Any] = set()
 
-    def prepare(self, wanted: Any, done: Any) -> None:
-        self.events.append(f"prepare {len(wanted)}")
-        self.pending.append(done)
+    def preparation(self, wanted: Any) -> Any:
+        return Prepared(self, [new for new in wanted if new.key not in self.prepared])
 
-    def take_back(self, wanted: Any) -> None:
-        self.events.append(f"take back {len(wanted)}")
+    def prepare(self, wanted: Any, done: Any) -> Any:
+        preparation = self.preparation(wanted)
+        if preparation.count:
+            self.events.append(f"prepare {preparation.count}")
+            self.pending.append(done)
+        else:
+            done()
+        return preparation
 
 
 def test_many_partitions_are_prepared_some_at_a_time_and_then_created(tmp_path: Path) -> None:
@@ -166,22 +232,46 @@ def test_many_partitions_are_prepared_some_at_a_time_and_then_created(tmp_path: 
     broker = open_broker(tmp_path, later, Slices(later.soon, Hasty()), storage)
     create(broker, creatable("wide", 100))
     later.all()
-    assert storage.events == ["prepare 64"]
+    # The first by the thread that writes the records, and the next while those before them are opened.
+    assert storage.events == ["make 8", "prepare 56", "prepare 36"]
+    storage.pending.pop(0)()
+    later.all()
+    assert storage.events[3:-1] == [f"create wide-{index}" for index in range(64)]
+    assert storage.events[-1] == "take back 56"
     storage.pending.pop()()
     later.all()
-    assert storage.events[1:-2] == [f"create wide-{index}" for index in range(64)]
-    assert storage.events[-2:] == ["take back 64", "prepare 36"]
-    storage.pending.pop()()
-    later.all()
-    assert len(storage.partitions) == 100 and storage.events[-1] == "take back 36"
+    assert len(storage.partitions) == 100 and storage.events[-2:] == ["take back 36", "take back 8"]
 
 
-def test_few_partitions_wait_for_no_thread(tmp_path: Path) -> None:
+def test_few_partitions_are_made_by_the_thread_that_writes_their_records(tmp_path: Path) -> None:
     later, storage = Later(), SlowDisk()
     broker = open_broker(tmp_path, later, storage=storage)
     create(broker, creatable("narrow", 7))
     later.all()
-    assert storage.events == [f"create narrow-{index}" for index in range(7)]
+    created = [f"create narrow-{index}" for index in range(7)]
+    assert storage.events == ["make 7", *created, "take back 0", "take back 7"]
+
+
+def test_many_small_topics_are_prepared_together(tmp_path: Path) -> None:
+    later, storage = Later(), SlowDisk()
+    broker = open_broker(tmp_path, later, Slices(later.soon, Hasty()), storage)
+    create(broker, *(creatable(f"small-{number}", 1) for number in range(20)))
+    later.all()
+    assert storage.events == ["make 8", "prepare 12"]
+
+
+def test_where_the_records_cannot_be_written_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(data: bytes) -> None:
+        raise OSError(28, "No space left on device")
+
+    later, storage = Later(), SlowDisk()
+    broker = open_broker(tmp_path, later, storage=storage)
+    monkeypatch.setattr(broker.log, "write", full)
+    create(broker, creatable("narrow", 7))
+    later.all()
+    assert storage.events == ["take back 7"]
 
 
 def test_what_is_prepared_for_a_topic_that_is_deleted_meanwhile_is_taken_back(tmp_path: Path) -> None:
@@ -192,6 +282,10 @@ def test_what_is_prepared_for_a_topic_that_is_deleted_meanwhile_is_taken_back(tm
     broker.controller.delete_topics([broker.image.topics["wide"].id], lambda errors: None)
     later.all()
     assert "wide" not in broker.image.topics
-    storage.pending.pop()()
-    later.all()
-    assert storage.events == ["prepare 64", "take back 64"]
+    while storage.pending:
+        storage.pending.pop()()
+        later.all()
+    assert storage.events == [
+        *("make 8", "prepare 56", "prepare 36"),
+        *("take back 56", "take back 36", "take back 8"),
+    ]

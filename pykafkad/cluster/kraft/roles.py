@@ -15,14 +15,16 @@ from pykafkad.cluster.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from pykafkad.logs import logger
 from pykafkad.pure.replication import Members
 from pykafkad.slices import GO_ON
+from pykafkad.storage.preparing import NewPartition
 from pykafkad.uuids import ZERO
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from typing import Any
 
     from pykafkad.cluster.image import Image, PartitionInfo, Topic
     from pykafkad.cluster.kraft.assignments import Assignments
+    from pykafkad.cluster.logs_publisher import Opened
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.replicas import Replicas
     from pykafkad.config import BrokerConfig
@@ -73,20 +75,20 @@ class Roles(LogsPublisher):
 
     # -- partitions
 
-    def _open(self, topic: Topic, indexes: Iterable[int]) -> Work:
-        for index in indexes:
-            if self._image.topics_by_id.get(topic.id) is not topic:
-                return  # it was deleted meanwhile
-            self._take_role(topic, index)
+    def _open(self, some: Iterable[Opened]) -> Work:
+        for topic, index in some:
+            if self._image.topics_by_id.get(topic.id) is topic:  # else it was deleted meanwhile
+                self._take_role(topic, index)
             yield GO_ON
 
-    def _to_prepare(self, topic: Topic, indexes: Sequence[int]) -> list[tuple[TopicPartition, bytes]]:
-        wanted = []
-        for index in indexes:
-            directory_id = self._assignments.directory_of(topic.name, index)
-            if directory_id != ZERO and self._storage.get(topic.name, index) is None:
-                wanted.append(((topic.name, index), directory_id))
-        return wanted
+    def _new(self, topic: Topic, index: int) -> NewPartition | None:
+        directory_id = self._assignments.directory_of(topic.name, index)
+        is_there = self._image.topics_by_id.get(topic.id) is topic
+        if not is_there or directory_id == ZERO or self._storage.get(topic.name, index) is not None:
+            return None
+        partition = topic.partitions[index]
+        epoch = partition.leader_epoch if partition.leader == self._node_id else None
+        return NewPartition((topic.name, index), topic.id, epoch, directory_id)
 
     def _lead(self, topic: Topic, index: int) -> None:
         self._take_role(topic, index)

@@ -106,9 +106,13 @@ def read_epochs(directory: str) -> list[tuple[int, int]]:
         raise CheckpointError(f"{path} has a line that is not epoch, offset") from error
 
 
+def epochs_text(entries: list[tuple[int, int]]) -> bytes:
+    return format_lines(f"{epoch} {offset}" for epoch, offset in entries)
+
+
 def write_epochs(directory: str, entries: list[tuple[int, int]], *, fresh: bool) -> None:
     """Not synced. `fresh`: there is no history that half a file could lose."""
-    data = format_lines(f"{epoch} {offset}" for epoch, offset in entries)
+    data = epochs_text(entries)
     path = f"{directory}/{LEADER_EPOCHS}"
     if fresh:
         write_file(path, data)
@@ -132,7 +136,10 @@ def read_topic_id(directory: str) -> bytes | None:
     return None if topic_id == uuids.ZERO else topic_id
 
 
+def topic_id_text(topic_id: bytes) -> bytes:
+    return f"version: 0\ntopic_id: {uuids.to_text(topic_id)}".encode()
+
+
 def write_topic_id(directory: str, topic_id: bytes) -> None:
     """Not synced: the cluster's metadata has the id as well."""
-    text = f"version: 0\ntopic_id: {uuids.to_text(topic_id)}"
-    write_file(f"{directory}/{PARTITION_METADATA}", text.encode())
+    write_file(f"{directory}/{PARTITION_METADATA}", topic_id_text(topic_id))

@@ -443,16 +443,16 @@ class Log:
         old.offset_index.grow_to(0)
         old.time_index.grow_to(0)
 
-    def add_segment(self, base_offset: int, now_ms: int) -> None:
-        """A new empty active segment."""
+    def add_segment(self, base_offset: int, now_ms: int, *, made: bool = False) -> None:
+        """A new empty active segment. `made`: its files are there."""
         settings = self.settings
         directory = self.directory
         segment = Segment(
             directory,
             base_offset,
-            OffsetIndex(directory, base_offset, settings.index_bytes, fresh=True),
-            TimeIndex(directory, base_offset, settings.index_bytes, fresh=True),
-            fresh=True,
+            OffsetIndex(directory, base_offset, settings.index_bytes, fresh=not made, made=made),
+            TimeIndex(directory, base_offset, settings.index_bytes, fresh=not made, made=made),
+            fresh=not made,
         )
         segment.created_ms = now_ms
         self.segments.append(segment)
@@ -508,6 +508,10 @@ class Log:
             checkpoints.write_epochs(directory, entries, fresh=self.stored_epochs is None)
             self.stored_epochs = list(entries)
         self._unsaved = False
+
+    def save_again(self) -> None:
+        """What the small files say is not known any more."""
+        self.stored_epochs, self._unsaved = None, True
 
     def leave(self) -> None:
         """It is deleted, or its directory is offline: whoever still has it appends nothing from now on."""

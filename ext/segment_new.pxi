@@ -1,0 +1,59 @@
+# New directories with their files, for threads: the loop goes on meanwhile. Part of segment.pyx.
+
+cdef extern from "new_directory.h" nogil:
+    ctypedef struct new_file:
+        const char *name
+        const char *content
+        size_t size
+    int new_directory(const char *path, const new_file *files, int count)
+
+cdef struct directory_to_make:
+    const char *path
+    new_file *files
+    int count, error
+
+
+cdef class NewDirectories:
+    """What is to be made: `wanted` has (path, ((name, content), ...)) for each, all of it bytes, and is kept since the C
+    structures point into it."""
+
+    cdef tuple wanted
+    cdef directory_to_make *directories
+    cdef new_file *files
+    cdef Py_ssize_t count
+
+    def __cinit__(self, wanted):
+        self.wanted = tuple(wanted)
+        self.count = len(self.wanted)
+        cdef Py_ssize_t files = sum([len(contents) for _, contents in self.wanted])
+        self.directories = <directory_to_make *>malloc((self.count + 1) * sizeof(directory_to_make))
+        self.files = <new_file *>malloc((files + 1) * sizeof(new_file))
+        if self.directories == NULL or self.files == NULL:
+            raise MemoryError
+        self.point()
+
+    def __dealloc__(self):
+        free(self.directories)
+        free(self.files)
+
+    cdef int point(self) except -1:
+        cdef new_file *file = self.files
+        cdef directory_to_make *directory = self.directories
+        cdef bytes path, name, content
+        cdef tuple contents
+        for path, contents in self.wanted:
+            directory.path, directory.files, directory.count = path, file, <int>len(contents)
+            for name, content in contents:
+                file.name, file.content, file.size = name, content, <size_t>len(content)
+                file += 1
+            directory += 1
+        return 0
+
+    def make(self):
+        """Of each 0 or an errno value: where that is EEXIST nothing was done, else what was made until then is there."""
+        cdef Py_ssize_t i
+        with nogil:
+            for i in range(self.count):
+                self.directories[i].error = new_directory(
+                    self.directories[i].path, self.directories[i].files, self.directories[i].count)
+        return [self.directories[i].error for i in range(self.count)]
