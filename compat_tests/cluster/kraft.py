@@ -35,6 +35,7 @@ JAVA = {
 }
 DEADLINE_S = 240.0  # a machine with much to do
 STOP_S = 60.0
+FIRST_CONTROLLER = 100
 # What makes the tests short.
 CONFIG = {
     "broker.session.timeout.ms": "6000",
@@ -71,8 +72,11 @@ def free_port(taken: set[int]) -> int:
 
 
 class Node:
-    def __init__(self, kind: str, id: int, home: Path, config: Mapping[str, str], port: int) -> None:
+    def __init__(
+        self, kind: str, id: int, home: Path, config: Mapping[str, str], port: int, format_options: str = ""
+    ) -> None:
         self.kind, self.id, self.port = kind, id, port
+        self._format_options = format_options
         self.home = home / f"{kind}-{id}"
         self.config = dict(config)
         self.disks = 1
@@ -104,7 +108,7 @@ class Node:
         else:
             pairs = [f"{key}={value}" for key, value in self._keys().items()]
             command = [str(SCRIPT), "run", str(self.home), str(self.port), *pairs]
-            environment = {**os.environ, **JAVA}
+            environment = {**os.environ, **JAVA, "KAFKA_FORMAT_OPTS": self._format_options}
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
                 command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
@@ -123,10 +127,10 @@ class Node:
             "log.dirs": ",".join(map(str, self.directories)),
             **self.config,
         }
-        if self.kind == OURS and self.id % 2:  # the other way to be told where the controllers are
-            voters = keys.pop("controller.quorum.voters").split(",")
-            servers = ",".join(voter.partition("@")[2] for voter in voters)
-            keys["controller.quorum.bootstrap.servers"] = servers
+        voters = keys.get("controller.quorum.voters", "")
+        if self.kind == OURS and self.id % 2 and voters:  # the other way to be told where the controllers are
+            del keys["controller.quorum.voters"]
+            keys["controller.quorum.bootstrap.servers"] = addresses(voters)
         return keys
 
     def kill(self) -> None:
@@ -163,19 +167,45 @@ class Node:
         return self.log.read_text(errors="replace")[-2000:]
 
 
+def formatted(dynamic: bool, id: int) -> str:
+    """What `kafka-storage format` is told of a controller."""
+    if not dynamic:
+        return ""
+    return "--standalone" if id == FIRST_CONTROLLER else "--no-initial-controllers"
+
+
+def addresses(voters: str) -> str:
+    return ",".join(voter.partition("@")[2] for voter in voters.split(","))
+
+
 class KraftCluster:
     """`with KraftCluster([KAFKA, OURS, OURS]) as cluster`: brokers 1, 2 and 3, controllers from 100 on."""
 
     def __init__(
-        self, brokers: Iterable[str], controllers: int = 1, config: Mapping[str, str] | None = None
+        self,
+        brokers: Iterable[str],
+        controllers: int = 1,
+        config: Mapping[str, str] | None = None,
+        *,
+        dynamic: bool = False,
     ) -> None:
+        """`dynamic`: the first controller is a quorum of its own, and the others may join it when they are started;
+        nobody is configured with more than the first."""
         need_kafka()
         self.home = Path(tempfile.mkdtemp(prefix="kraft-")).resolve()
         taken: set[int] = set()
-        ports = {100 + number: free_port(taken) for number in range(controllers)}
+        ports = {FIRST_CONTROLLER + number: free_port(taken) for number in range(controllers)}
         voters = ",".join(f"{id}@127.0.0.1:{port}" for id, port in ports.items())
+        self._starts_with = controllers
         keys = {**CONFIG, "controller.quorum.voters": voters, **(config or {})}
-        self.controllers = {id: Node(CONTROLLER, id, self.home, keys, port) for id, port in ports.items()}
+        if dynamic:
+            self._starts_with = 1
+            keys["controller.quorum.voters"] = ""
+            keys["controller.quorum.bootstrap.servers"] = addresses(voters.partition(",")[0])
+        self.controllers = {
+            id: Node(CONTROLLER, id, self.home, keys, port, formatted(dynamic, id))
+            for id, port in ports.items()
+        }
         self.brokers = {
             id: Node(kind, id, self.home, keys, free_port(taken)) for id, kind in enumerate(brokers, 1)
         }
@@ -186,7 +216,7 @@ class KraftCluster:
 
     def __enter__(self) -> KraftCluster:
         try:
-            for node in (*self.controllers.values(), *self.brokers.values()):
+            for node in (*list(self.controllers.values())[: self._starts_with], *self.brokers.values()):
                 node.start()
             self.until_registered()
         except BaseException as error:

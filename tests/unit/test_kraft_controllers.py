@@ -24,12 +24,14 @@ from pykafkad.messages import (
     EnvelopeResponse,
     PartitionRecord,
     TopicRecord,
+    VotersRecord,
 )
 from pykafkad.net.peers import Purpose
 from pykafkad.pure.authorization import Principal
 from tests.unit.peers_kit import FakePeers
 
 CONFIG = {
+    "controller.listener.names": ["CONTROLLER"],
     "controller.quorum.voters": ["100@h:1", "101@h:2"],
     "controller.quorum.bootstrap.servers": ["b:3"],
 }
@@ -72,6 +74,18 @@ def test_where_they_listen_is_configured_and_learned() -> None:
     world.controllers.learn([(102, ("h", 9)), (100, ("h", 1))])
     assert world.where(102) == ("h", 9)
     assert world.fake.closed == [102]
+
+
+def test_voters_are_learned_with_the_listener_that_is_configured() -> None:
+    world = World()
+    kind = VotersRecord
+
+    def voter(id: int, name: str) -> Any:
+        return kind.Voter(voter_id=id, endpoints=[kind.Endpoint(name=name, host="v", port=id)])
+
+    record = kind(voters=[voter(101, "controller"), voter(102, "CONTROLLER"), voter(103, "OTHER")])
+    assert world.controllers.voters_are(bytes(record.encode(0))) == [101, 102]
+    assert [world.where(node) for node in (101, 102, 103)] == [("v", 101), ("v", 102), None]
 
 
 def test_who_was_active_is_not_waited_for() -> None:

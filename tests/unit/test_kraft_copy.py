@@ -11,6 +11,7 @@ from pykafkad.clock import ManualClock
 from pykafkad.cluster import metadata_files, metadata_records
 from pykafkad.cluster.kraft.image import QuorumImage
 from pykafkad.cluster.kraft.metadata_copy import MetadataCopy
+from pykafkad.cluster.metadata_bootstrap import control
 from pykafkad.cluster.metadata_log import MetadataLog
 from pykafkad.cluster.metadata_records import MetadataError, config_record
 from pykafkad.cluster.metadata_upkeep import write_snapshot
@@ -23,6 +24,7 @@ from pykafkad.messages import (
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
+    VotersRecord,
 )
 
 ID = b"\x07" * 16
@@ -227,3 +229,16 @@ def test_every_change_of_a_partition_is_in_the_delta() -> None:
     image.apply(PartitionChangeRecord(partition_id=0, topic_id=ID, isr=[1]))
     assert image.take_delta().elected == {ID: {0}}
     assert image.take_delta().is_empty
+
+
+def test_voters_may_be_asked_before_their_record_is_committed_and_after_a_restart(tmp_path: Path) -> None:
+    kind = VotersRecord
+    point = kind.Endpoint(name="CONTROLLER", host="h", port=9)
+    record = bytes(kind(voters=[kind.Voter(voter_id=102, endpoints=[point])]).encode(0))
+    copy = opened(tmp_path)
+    copy.append_fetched(batch(0, 0, *topic("a")) + control(metadata_records.KRAFT_VOTERS, record, 2, 1_000))
+    assert (copy.replay.voters, copy.replay.contents.voters) == (record, b"")
+    commit(copy, 3)
+    assert copy.replay.contents.voters == record
+    copy.close()
+    assert opened(tmp_path).replay.voters == record

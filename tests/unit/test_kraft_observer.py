@@ -193,3 +193,15 @@ def test_the_controllers_of_another_cluster_are_no_use() -> None:
     machine = observer()
     refused = FetchResponse(error_code=errors.INCONSISTENT_CLUSTER_ID)
     assert machine.fetched(asked(machine), refused, 0) == [Refused(errors.INCONSISTENT_CLUSTER_ID, True)]
+
+
+def test_voters_that_the_log_names_are_asked_as_well() -> None:
+    machine = observer(-2)
+    machine.voters_are([SECOND, 102])
+    nodes = []
+    for now_ms in range(0, 4 * PAUSE_MS, PAUSE_MS):
+        nodes.append(asked(machine, now_ms).node)
+        machine.lost(now_ms)
+    assert nodes == [-2, SECOND, 102, -2]
+    machine.voters_are([102])
+    assert {asked(machine, 10 * PAUSE_MS).node} <= {-2, 102}

@@ -1,8 +1,8 @@
 """How the controllers are reached: where each listens, who of them is active, and asking that one.
 
-The config names some (a voter by its id, a bootstrap server by a number of ours below 0), and their answers the others.
-`ask` asks the active one, and asks again, in a moment, where it is not reached or says that it is active no more, until
-the time for that is up. Invariant: `done` is called once, later, with the answer or an OSError.
+The config names some (a voter by its id, a bootstrap server by a number of ours below 0), their answers and the log
+name the others. `ask` asks the active one, and asks again, in a moment, where it is not reached or says that it is
+active no more, until the time for that is up. Invariant: `done` is called once, later, with the answer or an OSError.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import errno
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
-from pykafkad.config_kraft import BOOTSTRAP, VOTERS, address_of, voters_of
+from pykafkad.config_kraft import BOOTSTRAP, NAMES, VOTERS, address_of, voters_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -41,6 +41,7 @@ class Controllers:
         for number, text in enumerate(config[BOOTSTRAP]):
             self._addresses[FIRST_BOOTSTRAP - number] = address_of(text)
         self.configured = list(self._addresses)
+        self._listener: str = config[NAMES][0].upper()
         self.peers = connect(self._addresses.get)
         self.active = NOBODY
         self._call_later, self._now_ms = call_later, now_ms
@@ -57,6 +58,19 @@ class Controllers:
             if node >= 0 and self._addresses.get(node) != address:
                 self._addresses[node] = address
                 self.peers.drop(node)
+
+    def voters_are(self, record: bytes) -> list[int]:
+        """As a dynamic quorum says it (KIP-853): their ids."""
+        from pykafkad.messages import VotersRecord
+
+        voters = VotersRecord.decode(record, 0).voters
+        self.learn(
+            (voter.voter_id, (point.host, point.port))
+            for voter in voters
+            for point in voter.endpoints
+            if point.name.upper() == self._listener
+        )
+        return [voter.voter_id for voter in voters if voter.voter_id in self._addresses]
 
     def ask(
         self,

@@ -12,7 +12,7 @@ import os
 from collections import deque
 from typing import TYPE_CHECKING, NamedTuple
 
-from pykafkad.cluster import metadata_files
+from pykafkad.cluster import metadata_files, metadata_records
 from pykafkad.cluster.kraft.image import QuorumImage
 from pykafkad.cluster.metadata_files import PART, Listing, segment_name, snapshot_name
 from pykafkad.cluster.metadata_index import SegmentIndex
@@ -55,9 +55,21 @@ class Waiting(Replay):
     def __init__(self, image: QuorumImage, contents: Contents) -> None:
         super().__init__(image, contents)
         self.pending: deque[Pending] = deque()
+        self.voters = contents.voters  # the newest VotersRecord, committed or not: it says who may be asked
 
     def take(self, path: str, batch: records.Batch, data: bytes, from_offset: int) -> None:
         self.pending.append(Pending(path, batch, bytes(data)))
+        if batch.is_control:
+            self._look_for_voters(data)
+
+    def control(self, data: bytes) -> None:
+        super().control(data)
+        self._look_for_voters(data)
+
+    def _look_for_voters(self, data: bytes) -> None:
+        for record in records.batch_records(data):
+            if metadata_records.control_type(record.key) == metadata_records.KRAFT_VOTERS:
+                self.voters = bytes(record.value or b"")
 
     def apply(self, pending: Pending) -> None:
         """It is committed."""

@@ -92,6 +92,7 @@ class Observing:
         self.on_leader: Callable[[], None] = nothing
         self.upkeep = Upkeep(config, Committed(copy), clock, submit, run)  # type: ignore[arg-type]
         self._target = 0  # up to which is committed
+        self._voters = b""  # the record that they were learned from
         self._whole: tuple[int, int] | None = None  # a snapshot that was fetched, and is not yet in the image
         self._is_busy = self._is_asking = self._is_woken = self._closed = False
         self._timer: Any = None
@@ -113,6 +114,7 @@ class Observing:
     def begin(self, cluster_id: str, directory_id: bytes) -> None:
         self.cluster_id, self.directory_id = cluster_id, directory_id
         self._machine.log_is(self._copy.end_offset, self._copy.last_epoch)
+        self._look_for_voters()
         self._wake()
 
     def close(self) -> None:
@@ -214,7 +216,14 @@ class Observing:
             self._end(str(error))
             return
         self._machine.log_is(self._copy.end_offset, self._copy.last_epoch)
+        self._look_for_voters()
         self._wake()
+
+    def _look_for_voters(self) -> None:
+        record = self._copy.replay.voters
+        if record != self._voters:
+            self._voters = record
+            self._machine.voters_are(self._controllers.voters_are(record))
 
     def _do(self, act: Act) -> None:
         copy = self._copy

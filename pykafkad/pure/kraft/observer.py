@@ -1,10 +1,10 @@
 """An observer of the controllers' quorum: whom it asks for the metadata log, and what follows from the answers (KIP-595,
 KIP-630 for snapshots).
 
-It never votes. A leader that it knows is asked for what comes after the end of its copy; while it knows none, or the one
-it knows does not answer, the nodes it was configured with are asked in turn, and whoever is asked says who leads. What
-an answer makes necessary comes out as acts, in order; whoever drives the machine does them before it asks for the next
-request, and tells it where the copy ends (`log_is`).
+It never votes. A leader that it knows is asked for what comes after the end of its copy; while it knows none, or the
+one it knows does not answer, the nodes it was configured with and the voters are asked in turn, and whoever is asked
+says who leads. What an answer makes necessary comes out as acts, in order; whoever drives the machine does them before
+it asks for the next request, and tells it where the copy ends (`log_is`).
 
 Invariants: the epoch never goes back, and an epoch has one leader; the high watermark never goes back, and never beyond
 the end of the copy; records are only taken from an answer in the epoch that they were asked in.
@@ -105,8 +105,8 @@ FINAL = (errors.INCONSISTENT_CLUSTER_ID, errors.CLUSTER_AUTHORIZATION_FAILED, er
 class Observer:
     def __init__(self, configured: Sequence[int], epoch: int, leader: int, pause_ms: int) -> None:
         """`configured`: the nodes that may be asked who leads. `epoch`, `leader`: as they were known before the start."""
-        self._configured = list(configured)
-        self._turn = 0  # of those
+        self._configured = self._around = list(configured)
+        self._turn = 0  # of those that are asked around
         self.epoch = max(epoch, 0)
         self.leader = leader
         self.high_watermark = UNKNOWN
@@ -116,6 +116,10 @@ class Observer:
         self._end_offset, self._last_epoch = 0, UNKNOWN
         self._snapshot: SnapshotId | None = None  # under way
         self._position = 0
+
+    def voters_are(self, nodes: Iterable[int]) -> None:
+        """A quorum that says itself who votes: they are asked as well, since who is configured may have left it."""
+        self._around = list(dict.fromkeys([*self._configured, *nodes]))
 
     # -- asking
 
@@ -139,7 +143,7 @@ class Observer:
     def _node(self) -> int:
         if self.leader != NOBODY and not self._doubts:
             return self.leader
-        return self._configured[self._turn % len(self._configured)]
+        return self._around[self._turn % len(self._around)]
 
     # -- answers
 
