@@ -35,6 +35,11 @@ BUCKETS = 64
 """So many that a batch rewrites little state, and so few that most of a batch's rows share one."""
 MAX_BATCH_RECORDS = 500_000
 """What a batch reads at most: it bounds memory, and how much is done again after a failure."""
+ARROW = {"spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1)}
+"""Batches for Python are cut by records alone. Where bytes count, too, Spark measures the whole batch after each record,
+which takes the longer the more of them have no headers: most of the time of a statement."""
+ARROW_RECORDS = {"spark.sql.execution.arrow.maxRecordsPerBatch": "1000"}
+"""Of a statement without state: it bounds the memory for large records. (Rows with state are packed by these batches.)"""
 REAL_TIME_BATCH = "10 seconds"
 """How often a query in real-time mode writes its checkpoint, and how much it may do again."""
 SPARKS_OWN = re.compile(
@@ -70,7 +75,8 @@ class StreamingQueryOptions:
 
 def start(spark: SparkSession, name: str, plan: Plan, options: StreamingQueryOptions) -> StreamingQuery:
     """The query, running; it is found again by its name."""
-    with configured(spark, spark_sql.CONFIGS):
+    arrow = ARROW | ARROW_RECORDS if is_stateless(plan) else {}
+    with configured(spark, {**spark_sql.CONFIGS, **arrow}):
         return _started(spark, name, plan, options)
 
 
