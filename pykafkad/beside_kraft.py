@@ -10,6 +10,7 @@ import os
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
+from pykafkad import errors
 from pykafkad.cluster.kraft.cluster import KraftCluster
 from pykafkad.cluster.kraft.controller import KraftController
 from pykafkad.cluster.kraft.controllers import Controllers
@@ -71,20 +72,27 @@ class KraftBroker(Broker):
         if any(map(os.path.exists, paths)) or self.config["pykafkad.cluster.id"]:
             return None
         found: list[str] = []
+        why: list[str] = ["none was reached"]
         wait_ms = self.config["initial.broker.registration.timeout.ms"]
         for node in self.controllers.configured:
-            self._ask_id(node, found)
+            self._ask_id(node, found, why)
         if not self._runs_until(lambda: bool(found), wait_ms):
-            raise StartupError(f"no controller has said in {wait_ms} ms which cluster this is")
+            raise StartupError(f"no controller has said in {wait_ms} ms which cluster this is: {why[-1]}")
         log.info(f"new directories join the cluster {found[0]}")
         return found[0]
 
-    def _ask_id(self, node: int, found: list[str]) -> None:
+    def _ask_id(self, node: int, found: list[str], why: list[str]) -> None:
+        """`why` is what was said instead, the last of it."""
+
         def answered(answer: Any) -> None:
             if not isinstance(answer, OSError) and not answer.error_code:
                 found.append(answer.cluster_id)
             elif not found:
-                self.reactor.call_later(AGAIN_MS, self._ask_id, node, found)
+                refused = getattr(answer, "error_code", errors.NONE)
+                why[:] = [errors.NAMES.get(refused, str(refused)) if refused else str(answer)]
+                if self.quiet.allows(log, "controllers that do not say which cluster this is", str(node)):
+                    log.warn(f"a controller does not say which cluster this is: {why[-1]}; it is asked again")
+                self.reactor.call_later(AGAIN_MS, self._ask_id, node, found, why)
 
         purpose = Purpose(
             f"broker-{self.node_id}-cluster-id",

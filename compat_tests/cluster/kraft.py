@@ -36,6 +36,7 @@ JAVA = {
 DEADLINE_S = 240.0  # a machine with much to do
 STOP_S = 60.0
 FIRST_CONTROLLER = 100
+AUTHORIZER = "authorizer.class.name"
 # What makes the tests short.
 CONFIG = {
     "broker.session.timeout.ms": "6000",
@@ -127,6 +128,8 @@ class Node:
             "log.dirs": ",".join(map(str, self.directories)),
             **self.config,
         }
+        if self.kind == OURS:
+            keys.pop(AUTHORIZER, None)  # those of the others, which it refuses
         voters = keys.get("controller.quorum.voters", "")
         if self.kind == OURS and self.id % 2 and voters:  # the other way to be told where the controllers are
             del keys["controller.quorum.voters"]
@@ -206,9 +209,16 @@ class KraftCluster:
             id: Node(CONTROLLER, id, self.home, keys, port, formatted(dynamic, id))
             for id, port in ports.items()
         }
-        self.brokers = {
-            id: Node(kind, id, self.home, keys, free_port(taken)) for id, kind in enumerate(brokers, 1)
-        }
+        self._keys, self._taken = keys, taken
+        self.brokers: dict[int, Node] = {}
+        for kind in brokers:
+            self.add(kind)
+
+    def add(self, kind: str) -> Node:
+        """Another broker, that is not started yet."""
+        id = len(self.brokers) + 1
+        node = self.brokers[id] = Node(kind, id, self.home, self._keys, free_port(self._taken))
+        return node
 
     @property
     def bootstrap_servers(self) -> str:

@@ -12,7 +12,7 @@ from compat_tests.cluster.kraft_torment import CONFIG, KRAFT_FAULTS, KraftNemesi
 from compat_tests.cluster.torment import torment
 
 SEED = int(os.environ.get("SEED", "20261120"))
-SECONDS = 30.0  # and the time to start, to end and to read everything
+SECONDS = 25.0  # and the time to start, to end and to read everything
 
 
 def test_what_clients_saw_of_a_tormented_cluster_has_no_anomaly(tmp_path: Path) -> None:
