@@ -1,8 +1,9 @@
-"""python -m bench.cluster [--quick] [--only NAME,...] [--sides pykafkad,kafka] [--json FILE] [--check]
+"""python -m bench.cluster [--kraft] [--quick] [--only NAME,...] [--sides pykafkad,kafka] [--json FILE] [--check]
 
 The same work on a cluster of three pykafkad brokers and on one of three real Kafka 3.9.2 brokers, each on a ZooKeeper of
 its own, one after the other; ratios out.
 
+--kraft  three pykafkad brokers and three of Kafka 4.3.1, each three beside one controller of Kafka 4.3.1
 --quick  small sizes, one round, no warm-up; its ratios mean nothing (the JVMs are cold)
 --check  exit 1 if a target is not met
 """
@@ -19,7 +20,8 @@ from typing import NamedTuple
 from bench import cluster_measures as measures
 from bench import load, report
 from bench.cluster_measures import FULL, QUICK, Numbers, Sizes
-from bench.clusters import NAMES, ClusterSide
+from bench.clusters import NAMES, ClusterSide, Side
+from bench.kraft_clusters import KraftSide
 from bench.plan import Outcome, say
 from bench.targets import HIGH, LAST, LOW, MIB, MIDDLE, Row, at_least, at_most
 
@@ -29,7 +31,7 @@ START_ROUNDS = 2  # in addition to the start of the brokers that do the work
 
 class Work(NamedTuple):
     name: str
-    measure: Callable[[ClusterSide, Sizes], Numbers]
+    measure: Callable[[Side, Sizes], Numbers]
     rounds: int
     warmups: int = 0
 
@@ -43,6 +45,7 @@ WORKS = [
     Work("controller", measures.controller_killed, 3),
     Work("loaded", measures.loaded, 1),
 ]
+OF_BROKERS = {"controller"}  # measures of what only brokers of a cluster on ZooKeeper do
 ROWS = [
     Row("three brokers, started to all serving", "s", "start", "seconds", MIDDLE, 1, at_most(0.2)),
     Row("memory of the three, idle", "MiB", "idle", "bytes", LOW, 1 / MIB, at_most(0.1)),
@@ -59,21 +62,25 @@ ROWS = [
     Row("  from the kill", "s", "controller", "whole_seconds", MIDDLE),
 ]
 
+# That a leader has gone is for the controllers to see, by its session.
+KRAFT_ROWS = [row._replace(target=None) if row.measure == "leader" else row for row in ROWS]
 
-def run_side(name: str, sizes: Sizes, only: list[str], outcome: Outcome) -> None:
+
+def run_side(name: str, sizes: Sizes, only: list[str], outcome: Outcome, *, kraft: bool) -> None:
     """All of it on one cluster, after its start was measured on others, too."""
+    works = [work for work in WORKS if not only or work.name in only]
     for last in [False] * (0 if sizes is QUICK or (only and "start" not in only) else START_ROUNDS) + [True]:
-        side = ClusterSide(NAMES[name])
+        side: Side = KraftSide(name) if kraft else ClusterSide(NAMES[name])
         try:
             note(outcome, "start", name, {"seconds": side.start()})
-            for work in WORKS if last else []:
-                if not only or work.name in only:
+            for work in works if last else []:
+                if not (kraft and work.name in OF_BROKERS):
                     run_work(work, side, name, sizes, outcome)
         finally:
             side.close()
 
 
-def run_work(work: Work, side: ClusterSide, name: str, sizes: Sizes, outcome: Outcome) -> None:
+def run_work(work: Work, side: Side, name: str, sizes: Sizes, outcome: Outcome) -> None:
     began = time.monotonic()
     warmups, rounds = (0, 1) if sizes is QUICK else (work.warmups, work.rounds)
     for number in range(warmups + rounds):
@@ -95,6 +102,7 @@ def note(outcome: Outcome, measure: str, side: str, numbers: Numbers) -> None:
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench.cluster", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--kraft", action="store_true")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--json", type=Path, default=DEFAULT_JSON)
@@ -108,8 +116,9 @@ def main() -> int:
     sizes = QUICK if options.quick else FULL
     outcome = Outcome({}, [])
     for name in options.sides.split(","):
-        run_side(name, sizes, [each for each in options.only.split(",") if each], outcome)
-    rows = report.results(outcome, "pykafkad", "kafka", ROWS)
+        only = [each for each in options.only.split(",") if each]
+        run_side(name, sizes, only, outcome, kraft=options.kraft)
+    rows = report.results(outcome, "pykafkad", "kafka", KRAFT_ROWS if options.kraft else ROWS)
     print(report.table(rows))
     print(
         f"\nsmall: {sizes.small_records:,} x 100 B, large: {sizes.large_records:,} x {sizes.large_bytes:,} B; ",

@@ -21,7 +21,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from bench.cluster_client import producer
-from bench.clusters import BROKERS, ClusterSide
+from bench.clusters import BROKERS, Side
 from compat_tests.raw import RawClient
 from pykafkad.messages import ElectLeadersRequest, MetadataRequest
 
@@ -60,7 +60,7 @@ QUICK = Sizes(50_000, 1_000, 10_240, 300, 50, 0.5)
 
 
 @contextlib.contextmanager
-def new_topic(side: ClusterSide, partitions: int) -> Iterator[str]:
+def new_topic(side: Side, partitions: int) -> Iterator[str]:
     name = f"bench-{next(_numbers)}"
     config: dict[str, str | int | float | bool] = {
         "bootstrap.servers": side.home.bootstrap_servers,
@@ -74,7 +74,7 @@ def new_topic(side: ClusterSide, partitions: int) -> Iterator[str]:
     admin.delete_topics([name])[name].result()
 
 
-def _client(side: ClusterSide, work: str, topic: str, partitions: int, count: int, size: int) -> Numbers:
+def _client(side: Side, work: str, topic: str, partitions: int, count: int, size: int) -> Numbers:
     pids = ",".join(map(str, side.pids))
     command = [sys.executable, "-m", "bench.cluster_client", work, side.home.bootstrap_servers, topic]
     done = subprocess.run(
@@ -86,27 +86,27 @@ def _client(side: ClusterSide, work: str, topic: str, partitions: int, count: in
     return found
 
 
-def idle(side: ClusterSide, sizes: Sizes) -> Numbers:
+def idle(side: Side, sizes: Sizes) -> Numbers:
     time.sleep(sizes.idle_seconds)
     return {"bytes": side.resident()}
 
 
-def loaded(side: ClusterSide, sizes: Sizes) -> Numbers:
+def loaded(side: Side, sizes: Sizes) -> Numbers:
     return {"bytes": side.resident()}
 
 
-def small(side: ClusterSide, sizes: Sizes) -> Numbers:
+def small(side: Side, sizes: Sizes) -> Numbers:
     with new_topic(side, LED_BY_EACH) as topic:
         return _client(side, "produce", topic, LED_BY_EACH, sizes.small_records, 100)
 
 
-def large(side: ClusterSide, sizes: Sizes) -> Numbers:
+def large(side: Side, sizes: Sizes) -> Numbers:
     with new_topic(side, LED_BY_EACH) as topic:
         found = _client(side, "produce", topic, LED_BY_EACH, sizes.large_records, sizes.large_bytes)
         return {**found, "megabytes": found["rate"] * sizes.large_bytes / 1e6}
 
 
-def one_by_one(side: ClusterSide, sizes: Sizes) -> Numbers:
+def one_by_one(side: Side, sizes: Sizes) -> Numbers:
     with new_topic(side, 1) as topic:
         return _client(side, "sequential", topic, 1, sizes.one_by_one, 100)
 
@@ -114,7 +114,7 @@ def one_by_one(side: ClusterSide, sizes: Sizes) -> Numbers:
 # -- a leader is killed
 
 
-def leader_killed(side: ClusterSide, sizes: Sizes) -> Numbers:
+def leader_killed(side: Side, sizes: Sizes) -> Numbers:
     """From the kill until the first record that was sent after it is acknowledged."""
     with new_topic(side, 1) as topic:
         found = side.until_in_sync(topic, 1)
@@ -127,7 +127,7 @@ def leader_killed(side: ClusterSide, sizes: Sizes) -> Numbers:
     return {"seconds": gap}
 
 
-def _lead_elsewhere(side: ClusterSide, topic: str, leader: int) -> int:
+def _lead_elsewhere(side: Side, topic: str, leader: int) -> int:
     """The broker stops and comes back: another leads then. Another is the controller, too, or was it before."""
     side.local.stop_broker(leader)
     side.local.start_broker(leader)
@@ -137,7 +137,7 @@ def _lead_elsewhere(side: ClusterSide, topic: str, leader: int) -> int:
     return int(found["partitions"][0]["leader"])
 
 
-def _gap(side: ClusterSide, topic: str, leader: int) -> float:
+def _gap(side: Side, topic: str, leader: int) -> float:
     client = producer(side.home.bootstrap_servers, **QUICK_CLIENT)
     acknowledged: list[float] = []
     killed_at = 0.0
@@ -166,7 +166,7 @@ def _gap(side: ClusterSide, topic: str, leader: int) -> float:
 # -- the controller is killed, with many partitions
 
 
-def controller_killed(side: ClusterSide, sizes: Sizes) -> Numbers:
+def controller_killed(side: Side, sizes: Sizes) -> Numbers:
     """From the new controller's znode until both others say that all partitions have leaders that live."""
     with new_topic(side, sizes.partitions) as topic:
         _elect_preferred(side)
@@ -190,7 +190,7 @@ def controller_killed(side: ClusterSide, sizes: Sizes) -> Numbers:
     return {"seconds": done - elected, "whole_seconds": done - killed}
 
 
-def _elect_preferred(side: ClusterSide) -> None:
+def _elect_preferred(side: Side) -> None:
     controller = side.home.broker(side.status()["controller"])
     with RawClient(controller.port) as client:
         request = ElectLeadersRequest(election_type=0, topic_partitions=None, timeout_ms=60_000)

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import time
-from typing import Any
+from typing import Any, Protocol
 
 from bench.sides import cpu_seconds, resident_bytes
 from compat_tests.cluster.brokers import KAFKA, OURS, Kinds, kafka_libs, need_zookeeper
@@ -33,6 +33,21 @@ JAVA = (
 )
 # Leaders change only when a measure wants it. The session time-out is that of local_cluster, 6 s.
 CONFIG = {"auto.leader.rebalance.enable": "false", "auto.create.topics.enable": "false"}
+
+
+class Side(Protocol):
+    """What measures need of a cluster."""
+
+    home: Any
+    local: Any
+
+    @property
+    def pids(self) -> list[int]: ...
+    def start(self) -> float: ...
+    def close(self) -> None: ...
+    def resident(self) -> int: ...
+    def status(self) -> dict[str, Any]: ...
+    def until_in_sync(self, topic: str, partitions: int, leader_is_first: bool = False) -> dict[str, Any]: ...
 
 
 class ClusterSide:

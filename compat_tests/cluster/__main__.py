@@ -3,6 +3,7 @@ python -m compat_tests.cluster torment --every                      all sets, on
 python -m compat_tests.cluster torment --every --controllers 3      beside so many controllers of Kafka 4.3.1
 
 Those of the network (cut, cut-one-way, bad-network, network) need root's rights: brokers are in network namespaces.
+Beside controllers there is only one of them then.
 
 BROKER=kafka for real brokers, --kinds ours,kafka,ours for both. Exit code 1: something was lost, or seen that cannot be.
 """
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from compat_tests.cluster.brokers import KAFKA, OURS, MixedCluster, chosen
 from compat_tests.cluster.kraft import KraftCluster
+from compat_tests.cluster.kraft_network import NetworkKraftCluster, NetworkKraftNemesis
 from compat_tests.cluster.kraft_torment import CONFIG as KRAFT_CONFIG
 from compat_tests.cluster.kraft_torment import KRAFT_FAULTS, KraftNemesis
 from compat_tests.cluster.network import Network, NetworkCluster, why_not
@@ -77,15 +79,14 @@ def main() -> int:
 
 def run_beside_controllers(options: Options) -> int:
     kinds = options.kinds.split(",") if options.kinds else [KAFKA, OURS, OURS]
-    return max(
-        run_one(options, faults, kinds) for faults in (KRAFT_FAULTS if options.every else [options.faults])
-    )
+    every = [*KRAFT_FAULTS, *([] if why_not() else NETWORK_FAULTS)]
+    return max(run_one(options, faults, kinds) for faults in (every if options.every else [options.faults]))
 
 
 def run_one(options: Options, faults: str, kinds: list[str]) -> int:
     directory = Path(tempfile.mkdtemp(prefix="torment-"))
     print(f"SEED={options.seed}, faults {faults}, {','.join(kinds)}, in {directory}", flush=True)
-    if options.controllers:
+    if options.controllers and faults in KRAFT_FAULTS:
         with KraftCluster(kinds, options.controllers, KRAFT_CONFIG) as kraft:
             actions = KRAFT_FAULTS[faults]
             report = torment(
@@ -106,6 +107,11 @@ def run_one(options: Options, faults: str, kinds: list[str]) -> int:
 def run_network(options: Options, faults: Sequence[str], kinds: list[str], directory: Path) -> Report:
     if missing := why_not():
         raise SystemExit(missing)
+    if options.controllers:
+        with Network() as network, NetworkKraftCluster(network, kinds, KRAFT_CONFIG) as kraft:
+            return torment(
+                kraft, directory, options.seed, options.seconds, faults, options.wait, NetworkKraftNemesis
+            )
     with (
         tempfile.TemporaryDirectory(prefix="torment-cluster-") as home,
         Network() as network,

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 from compat_tests import needs
 from compat_tests.reference import PORTS, SCRIPT, is_free
@@ -28,10 +28,11 @@ from pykafkad.messages import DescribeQuorumRequest, MetadataRequest
 from pykafkad.net.client import Cluster as Client
 
 CONTROLLER, KAFKA, OURS = "controller", "kafka", "ours"
+VERSION = "4.3.1"
 JAVA = {
     "KAFKA_HEAP_OPTS": "-Xmx256m",
     "KAFKA_JVM_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
-    "KAFKA_VERSION": "4.3.1",
+    "KAFKA_VERSION": VERSION,
 }
 DEADLINE_S = 240.0  # a machine with much to do
 STOP_S = 60.0
@@ -72,12 +73,35 @@ def free_port(taken: set[int]) -> int:
     raise RuntimeError("no free port")
 
 
+class Place(NamedTuple):
+    """Where a node is."""
+
+    host: str
+    prefix: list[str]  # of the command that starts it
+
+
+HERE = Place("127.0.0.1", [])
+
+
 class Node:
     def __init__(
-        self, kind: str, id: int, home: Path, config: Mapping[str, str], port: int, format_options: str = ""
+        self,
+        kind: str,
+        id: int,
+        home: Path,
+        config: Mapping[str, str],
+        place: Place,
+        port: int,
+        format_options: str = "",
+        java: Mapping[str, str] = JAVA,
     ) -> None:
-        self.kind, self.id, self.port = kind, id, port
-        self._format_options = format_options
+        self.kind, self.id, self.place, self.port = kind, id, place, port
+        self._environment = {
+            **os.environ,
+            "KAFKA_VERSION": VERSION,
+            "KAFKA_FORMAT_OPTS": format_options,
+            **java,
+        }
         self.home = home / f"{kind}-{id}"
         self.config = dict(config)
         self.disks = 1
@@ -85,7 +109,7 @@ class Node:
 
     @property
     def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
+        return f"{self.place.host}:{self.port}"
 
     @property
     def data(self) -> Path:
@@ -107,13 +131,26 @@ class Node:
             command = [sys.executable, "-m", "pykafkad", "start", str(properties)]
             environment = {key: text for key, text in os.environ.items() if not key.startswith("KAFKA_")}
         else:
-            pairs = [f"{key}={value}" for key, value in self._keys().items()]
-            command = [str(SCRIPT), "run", str(self.home), str(self.port), *pairs]
-            environment = {**os.environ, **JAVA, "KAFKA_FORMAT_OPTS": self._format_options}
+            command, environment = self._launcher("run"), self._environment
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                command, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+                [*self.place.prefix, *command],
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
             )
+
+    def format(self) -> None:
+        """A real one, which is otherwise done by its first start."""
+        subprocess.run(self._launcher("format"), env=self._environment, check=True, timeout=DEADLINE_S)
+
+    def is_listening(self) -> bool:
+        return not is_free(self.port)
+
+    def _launcher(self, verb: str) -> list[str]:
+        pairs = [f"{key}={value}" for key, value in self._keys().items()]
+        return [str(SCRIPT), verb, str(self.home), str(self.port), *pairs]
 
     def _keys(self) -> dict[str, str]:
         name = "CONTROLLER" if self.kind == CONTROLLER else "PLAINTEXT"
@@ -191,14 +228,15 @@ class KraftCluster:
         config: Mapping[str, str] | None = None,
         *,
         dynamic: bool = False,
+        java: Mapping[str, str] = JAVA,
     ) -> None:
         """`dynamic`: the first controller is a quorum of its own, and the others may join it when they are started;
-        nobody is configured with more than the first."""
+        nobody is configured with more than the first. `java`: what the brokers' launcher finds in its environment."""
         need_kafka()
         self.home = Path(tempfile.mkdtemp(prefix="kraft-")).resolve()
         taken: set[int] = set()
         ports = {FIRST_CONTROLLER + number: free_port(taken) for number in range(controllers)}
-        voters = ",".join(f"{id}@127.0.0.1:{port}" for id, port in ports.items())
+        voters = ",".join(f"{id}@{self.place(id).host}:{port}" for id, port in ports.items())
         self._starts_with = controllers
         keys = {**CONFIG, "controller.quorum.voters": voters, **(config or {})}
         if dynamic:
@@ -206,18 +244,24 @@ class KraftCluster:
             keys["controller.quorum.voters"] = ""
             keys["controller.quorum.bootstrap.servers"] = addresses(voters.partition(",")[0])
         self.controllers = {
-            id: Node(CONTROLLER, id, self.home, keys, port, formatted(dynamic, id))
+            id: Node(CONTROLLER, id, self.home, keys, self.place(id), port, formatted(dynamic, id))
             for id, port in ports.items()
         }
-        self._keys, self._taken = keys, taken
+        self._keys, self._taken, self._java = keys, taken, java
         self.brokers: dict[int, Node] = {}
         for kind in brokers:
             self.add(kind)
 
+    def place(self, id: int) -> Place:
+        """Of a broker or controller."""
+        return HERE
+
     def add(self, kind: str) -> Node:
         """Another broker, that is not started yet."""
         id = len(self.brokers) + 1
-        node = self.brokers[id] = Node(kind, id, self.home, self._keys, free_port(self._taken))
+        port = free_port(self._taken)
+        node = Node(kind, id, self.home, self._keys, self.place(id), port, java=self._java)
+        self.brokers[id] = node
         return node
 
     @property

@@ -7,7 +7,7 @@ what is decided by then must hold.
 
 from __future__ import annotations
 
-from compat_tests.cluster.kraft import OURS, KraftCluster
+from compat_tests.cluster.kraft import OURS
 from compat_tests.cluster.torment import MOST_DOWN_S, MOST_NAP_S, OVER_THE_SESSION_S, Nemesis
 
 CONFIG = {
@@ -32,14 +32,12 @@ KRAFT_FAULTS = {
 
 
 class KraftNemesis(Nemesis):
-    _cluster: KraftCluster
-
     def _can(self, action: str) -> bool:
         return action != "isolate" or bool(self._ours())
 
     def _controller(self) -> int:
         """The active one."""
-        return self._cluster.active()
+        return int(self._cluster.active())
 
     def _stop_controller(self) -> None:
         self._stop(self._controller())

@@ -80,9 +80,11 @@ class Network:
 
     def launched(self, number: int, launch: Launch) -> Launch:
         """The same, in that namespace."""
-        return Launch(
-            ["nsenter", f"--net={self._namespaces[number]}", "--", *launch.command], launch.environment
-        )
+        return Launch([*self.entering(number), *launch.command], launch.environment)
+
+    def entering(self, number: int) -> list[str]:
+        """What a command begins with that is to run in that namespace."""
+        return ["nsenter", f"--net={self._namespaces[number]}", "--"]
 
     def start_zookeeper(self, directory: Path) -> NetworkZooKeeper:
         server = NetworkZooKeeper(str(directory), ZOOKEEPER_PORT)

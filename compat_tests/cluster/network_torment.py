@@ -13,7 +13,6 @@ from compat_tests.cluster.network import (
     BROKERS,
     CLIENTS,
     ZOOKEEPER,
-    NetworkCluster,
     Rule,
     both_ways,
     one_way,
@@ -34,7 +33,9 @@ MOST_LOST, MOST_DELAY_MS = 0.2, 150.0
 
 
 class NetworkNemesis(Nemesis):
-    _cluster: NetworkCluster
+    def _number(self) -> int:
+        """Of a broker's namespace."""
+        return self._any()
 
     def _hold(self, rules: Iterable[Rule]) -> None:
         self._cluster.network.change(rules)
@@ -55,17 +56,17 @@ class NetworkNemesis(Nemesis):
         self._hold(both_ways(one, [other]))
 
     def _from_brokers(self) -> None:
-        id = self._any()
+        id = self._number()
         self._hold(both_ways(id, self._others(id)))
 
     def _from_zookeeper(self) -> None:
-        self._hold(both_ways(self._any(), [ZOOKEEPER]))
+        self._hold(both_ways(self._number(), [ZOOKEEPER]))
 
     def _from_clients(self) -> None:
-        self._hold(both_ways(self._any(), [CLIENTS]))
+        self._hold(both_ways(self._number(), [CLIENTS]))
 
     def _alone(self) -> None:
-        self._hold(both_ways(self._any(), ALL))
+        self._hold(both_ways(self._number(), ALL))
 
     # -- cut one way: what it is told does not come, or what it says
 
@@ -78,24 +79,24 @@ class NetworkNemesis(Nemesis):
         self._hold(one_way([one], [other]))
 
     def _deaf_to_zookeeper(self) -> None:
-        self._hold(one_way([ZOOKEEPER], [self._any()]))
+        self._hold(one_way([ZOOKEEPER], [self._number()]))
 
     def _mute_to_zookeeper(self) -> None:
-        self._hold(one_way([self._any()], [ZOOKEEPER]))
+        self._hold(one_way([self._number()], [ZOOKEEPER]))
 
     def _deaf(self) -> None:
-        self._hold(one_way(ALL, [self._any()]))
+        self._hold(one_way(ALL, [self._number()]))
 
     def _mute(self) -> None:
-        self._hold(one_way([self._any()], ALL))
+        self._hold(one_way([self._number()], ALL))
 
     # -- a bad network
 
     def _slow(self) -> None:
-        self._hold(both_ways(self._any(), ALL, 0.0, self._chance.uniform(1, MOST_DELAY_MS)))
+        self._hold(both_ways(self._number(), ALL, 0.0, self._chance.uniform(1, MOST_DELAY_MS)))
 
     def _lossy(self) -> None:
-        self._hold(both_ways(self._any(), ALL, self._chance.uniform(0.01, MOST_LOST)))
+        self._hold(both_ways(self._number(), ALL, self._chance.uniform(0.01, MOST_LOST)))
 
     def _slow_zookeeper(self) -> None:
         self._hold(both_ways(ZOOKEEPER, range(BROKERS), 0.0, self._chance.uniform(1, 10 * MOST_DELAY_MS)))
