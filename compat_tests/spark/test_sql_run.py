@@ -23,6 +23,7 @@ FIRST, SECOND = 3_000, 1_500
 
 SCRIPT = """
 SET 'processing.guarantee' = 'exactly_once_v2';
+SET 'ksql.streams.cache.max.bytes.buffering' = '0';
 CREATE STREAM clicks (who STRING KEY, page STRING, ms INT) WITH (kafka_topic='{clicks}', value_format='JSON');
 CREATE STREAM slow WITH (kafka_topic='{slow}', partitions=2) AS
   SELECT who, page, ms / 10 AS cs FROM clicks WHERE ms >= 20;

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pykafkad.pipelines.errors import NOWHERE, Position, StatementError, did_you_mean
 
 PREFIX = "ksql.streams."
+CACHE = "cache.max.bytes.buffering"
 EXACTLY_ONCE = "exactly_once_v2"
 """What processing.guarantee may be where a host can promise it."""
 
@@ -67,6 +68,11 @@ SETTINGS: dict[str, Setting] = {
     "errors.dead.letter.queue.topic.name": Setting(
         "", "the topic for records that queries leave out, as they were", _is_topic, "a topic's name"
     ),
+    CACHE: Setting(
+        "10485760",
+        "0: in Spark, too, every change of an aggregate is written, and not the last of a key in a batch alone",
+        _is_count,
+    ),
     "ksql.functions.collect_list.limit": Setting("1000", "how many values COLLECT_LIST keeps", _is_count),
     "ksql.functions.collect_set.limit": Setting("1000", "how many values COLLECT_SET keeps", _is_count),
 }
@@ -74,17 +80,15 @@ SETTINGS: dict[str, Setting] = {
 OTHER_NAMES = {
     "ksql.logging.processing.topic.name": "processing.log",
     "ksql.logging.processing.rows.include": "processing.log.rows.include",
+    "statestore.cache.max.bytes": CACHE,
 }
-"""What ksqlDB calls them in the configuration of its servers."""
+"""What ksqlDB calls them in the configuration of its servers, or later versions of Kafka Streams."""
 
 ABOUT_BAD_RECORDS = ("processing.log", "processing.log.rows.include", "errors.dead.letter.queue.topic.name")
 
-EVERY_CHANGE = "every change is emitted at once"
 NOT_KAFKA_STREAMS = "queries do not run in Kafka Streams"
 WITHOUT_EFFECT: dict[str, str] = {
-    "cache.max.bytes.buffering": EVERY_CHANGE,
-    "statestore.cache.max.bytes": EVERY_CHANGE,
-    "commit.interval.ms": EVERY_CHANGE,
+    "commit.interval.ms": "results are written as soon as they are there, in Spark by batches",
     "num.stream.threads": NOT_KAFKA_STREAMS,
     "num.standby.replicas": NOT_KAFKA_STREAMS,
     "topology.optimization": NOT_KAFKA_STREAMS,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
+from typing import Any
 
 import pytest
 
 from pykafkad.pipelines.hosts.spark import CircularQueries, LaneRun
 from pykafkad.pipelines.plan.ends import Record
-from pykafkad.pipelines.plan.stages import OUT, Moving, Stages
+from pykafkad.pipelines.plan.rows import Row
+from pykafkad.pipelines.plan.stages import OUT, Bucket, Moving, Stages
 from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.testing import prepared, run_case
 from tests.unit.pipeline_kit import INPUTS, PIPELINES, SOURCES, by_key
@@ -92,6 +94,61 @@ def test_keys_are_spread() -> None:
     for record in case.records:
         spread.feed(record)
     assert len(spread.used) == 4
+
+
+TOTAL = "CREATE TABLE o AS SELECT page, COUNT(*) AS n FROM clicks {window} GROUP BY page {having};"
+
+
+def gathered(query: str, clicks: list[tuple[str, int]]) -> list[tuple[Row, bytes]]:
+    """What a batch of clicks says of a total's keys, and what each followed from."""
+    stages = stages_of(query)
+    (entry,) = stages.begin("clicks")
+    bucket, found = Bucket({}, {}), []
+    for number, (page, time) in enumerate(clicks):
+        value = b'{"PAGE": "%s"}' % page.encode()
+        (moving,) = stages.enter(entry, entry.source.row(Record("clicks", None, value, time)))
+        bucket.seq, bucket.moving = b"%d" % number, []
+        stages.arrived(*moving, bucket)
+        assert bucket.moving == []
+    for one in stages.flush(1, bucket):
+        found.append((one.row, bucket.seq))
+    return found
+
+
+def test_the_last_change_of_a_key_in_a_batch_says_what_was_before_the_batch() -> None:
+    found = gathered(TOTAL.format(window="", having=""), [("a", 1), ("b", 2), ("a", 3)])
+    assert [(row.key, row.columns, row.old, seq) for row, seq in found] == [
+        (("b",), (1,), None, b"1"),
+        (("a",), (2,), None, b"2"),
+    ]
+
+
+def test_a_key_that_had_nothing_and_has_nothing_has_not_changed() -> None:
+    assert gathered(TOTAL.format(window="", having="HAVING COUNT(*) = 2"), [("a", 1)] * 3) == []
+    sessions = TOTAL.format(window="WINDOW SESSION (1 SECONDS)", having="")
+    found = gathered(sessions, [("a", 1_000), ("a", 3_000), ("a", 2_000)])  # the third makes one of two
+    assert [(row.window, row.columns) for row, _ in found] == [((1_000, 3_000), (3,))]
+
+
+def test_each_window_of_a_key_is_one_of_its_own_and_final_ones_are_told_as_they_close() -> None:
+    window = "WINDOW TUMBLING (SIZE 1 SECONDS)"
+    found = gathered(TOTAL.format(window=window, having=""), [("a", 1), ("a", 1_001), ("a", 2)])
+    assert [(row.window, row.columns) for row, _ in found] == [((1_000, 2_000), (1,)), ((0, 1_000), (2,))]
+
+
+def test_every_change_of_a_total_is_told_where_none_are_gathered() -> None:
+    stages = stages_of(TOTAL.format(window="", having=""))
+    states: dict[int, Any] = {}
+    told = [stages.arrive(Moving(1, 0, Row(("a",), ("a", "a", 1, 0, 0, 0), n)), states) for n in range(3)]
+    assert [one.row.columns for (one,) in told] == [(1,), (2,), (3,)]
+
+
+def test_properties_say_whether_a_batch_tells_of_every_change() -> None:
+    def plan(properties: dict[str, str]) -> Plan:
+        return prepared([*SOURCES, TOTAL.format(window="", having="")], INPUTS, properties).plans[0]
+
+    assert not plan({}).every_change
+    assert plan({"cache.max.bytes.buffering": "0"}).every_change
 
 
 def test_a_batch_in_spark_runs_each_plan_when_what_it_reads_is_written() -> None:

@@ -154,7 +154,9 @@ def test_properties_are_known_or_refused() -> None:
     assert catalog.setting("auto.offset.reset") == "latest"
     assert "Did you mean auto.offset.reset?" in refusal(catalog, "SET 'auto.offset.rest' = 'earliest'")
     assert "one of earliest, latest is" in refusal(catalog, "SET 'auto.offset.reset' = 'none'")
-    assert "changes nothing here: every change" in answer(catalog, "SET 'cache.max.bytes.buffering' = '0'")
+    answer(catalog, "SET 'ksql.streams.statestore.cache.max.bytes' = '0'")
+    assert catalog.setting("cache.max.bytes.buffering") == "0"
+    assert "changes nothing here: results are" in answer(catalog, "SET 'commit.interval.ms' = '9'")
 
 
 def test_variables_have_names_of_any_case() -> None:

@@ -14,6 +14,7 @@ from pykafkad.pipelines.catalog import Catalog, PersistentQuery
 from pykafkad.pipelines.errors import StatementError, did_you_mean
 from pykafkad.pipelines.plan.bad_records import BadRecords
 from pykafkad.pipelines.plan.topology import Plan
+from pykafkad.pipelines.settings import CACHE
 from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.formatting import text
 
@@ -65,6 +66,7 @@ class Session:
         else:
             _refuse_endless(bad_records, meaning.plan, query)
         meaning.plan.bad_records = bad_records
+        meaning.plan.every_change = int(self.catalog.setting(CACHE)) == 0
         return meaning
 
     def target_of(self, statement: ast.InsertValues) -> DataSource:

@@ -143,14 +143,15 @@ def _struct(of: Struct) -> Convert:
 
 def filler(fields: Sequence[tuple[str, SqlType]]) -> Callable[[Any], list[Any]]:
     """From an object the values of the fields in their order, found by their names, else by those in upper case."""
-    readers = [(name, reader(of)) for name, of in fields]
+    readers = [(name, _reader(of)) for name, of in fields]
+    names = frozenset(name for name, _ in readers)
 
     def fill(value: Any) -> list[Any]:
         if not isinstance(value, dict):
             raise _mismatch(value, "STRUCT")
-        if not all(name in value for name, _ in readers):
+        if not names <= value.keys():
             value = {**{key.upper(): each for key, each in value.items()}, **value}
-        return [read(value.get(name)) for name, read in readers]
+        return [None if (one := value.get(name)) is None else read(one) for name, read in readers]
 
     return fill
 
@@ -306,12 +307,20 @@ class JsonFormat:
         if data is None:
             return None
         try:
-            value = self._decoder.decode(_text(data))
+            value = self._decoded(_text(data))
             if value is None:
                 return None
             return self._fill(value) if self._read is None else [self._read(value)]
         except (ValueError, RecursionError) as error:
             raise BadRecord(f"no value of format JSON: {error}") from None
+
+    def _decoded(self, text: str) -> Any:
+        """Most texts have no spaces around them, for which decode() looks."""
+        try:
+            value, end = self._decoder.raw_decode(text)
+        except ValueError:
+            end = -1
+        return value if end == len(text) else self._decoder.decode(text)
 
     def serialise(self, row: Row | None) -> bytes | None:
         if row is None or not self.columns:

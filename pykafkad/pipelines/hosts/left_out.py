@@ -64,10 +64,12 @@ class LeftOut:
         self.said += other.said[: SAID - len(self.said)]
         self.aside += other.aside
 
-    def taken(self) -> Gathered | None:
-        """What has been gathered since; None if nothing has."""
-        if not (self.bad or self.aside):
-            return None
+    @property
+    def any(self) -> bool:
+        return bool(self.bad or self.aside)
+
+    def taken(self) -> Gathered:
+        """What has been gathered since."""
         found = Gathered(self.bad, self.said, self.aside)
         self.bad, self.said, self.aside = 0, [], []
         return found

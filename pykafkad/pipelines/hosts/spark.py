@@ -10,6 +10,7 @@ A lane is what does not meet: the pipelines of one test among those of others, w
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import sys
@@ -24,11 +25,12 @@ from pykafkad.pipelines.formats.registry import RegistryError
 from pykafkad.pipelines.hosts.left_out import LeftOut
 from pykafkad.pipelines.plan.ends import Record, place
 from pykafkad.pipelines.plan.rows import Row
-from pykafkad.pipelines.plan.stages import OUT, Moving, Stages
+from pykafkad.pipelines.plan.stages import OUT, Bucket, Moving, Stages
 from pykafkad.pipelines.plan.topology import Plan
 
 if TYPE_CHECKING:
     import pandas
+    import pyarrow
     from pyspark.sql import DataFrame, SparkSession
 
 INPUT = "lane STRING, seq BINARY, record BINARY"
@@ -146,12 +148,17 @@ def results(frame: DataFrame, stages: Mapping[str, Stages], buckets: int = 1) ->
 
 
 def later_stages(
-    moving: DataFrame, stages: Mapping[str, Stages], buckets: int, query_id: str = ""
+    moving: DataFrame,
+    stages: Mapping[str, Stages],
+    buckets: int,
+    query_id: str = "",
+    every_change: bool = True,
 ) -> DataFrame:
-    """The stages with state after the one without."""
+    """The stages with state after the one without. Unless every change is to be told, it is the last of a key in a
+    batch."""
     for stage in range(1, max((one.count for one in stages.values()), default=1)):
         moving = moving.groupBy("lane", "bucket").transformWithStateInPandas(
-            statefulProcessor=later_stage(stage, stages, buckets, query_id),
+            statefulProcessor=later_stage(stage, stages, buckets, query_id, every_change),
             outputStructType=PACKED,
             outputMode="Append",
             timeMode="None",
@@ -168,17 +175,42 @@ class Packing:
 
     def add(self, lane: str, seq: bytes, number: int, moving: Moving) -> None:
         bucket = self.stages[lane].bucket(moving, self.buckets)
-        placed = seq + number.to_bytes(4, "big"), moving.step, moving.port, tuple(moving.row)
-        self.put(lane, bucket, placed)
+        step, port, row = moving
+        self.put(lane, bucket, (seq + number.to_bytes(4, "big"), step, port, tuple(row)))
 
     def put(self, lane: str, bucket: int, placed: Placed) -> None:
-        self._gathered.setdefault((lane, bucket), []).append(placed)
+        gathered = self._gathered.get((lane, bucket))
+        if gathered is None:
+            gathered = self._gathered[lane, bucket] = []
+        gathered.append(placed)
+
+    def rows(self) -> list[tuple[str, int, bytes]]:
+        return [(lane, bucket, pickle.dumps(placed, 5)) for (lane, bucket), placed in self._gathered.items()]
+
+    def batch(self) -> pyarrow.RecordBatch:
+        import pyarrow
+
+        types = pyarrow.string(), pyarrow.int32(), pyarrow.binary()
+        columns = zip(*self.rows(), strict=True) if self._gathered else ((), (), ())
+        arrays = [pyarrow.array(column, of) for column, of in zip(columns, types, strict=True)]
+        return pyarrow.RecordBatch.from_arrays(arrays, names=COLUMNS)
 
     def frame(self) -> pandas.DataFrame:
         import pandas
 
-        rows = [(lane, bucket, pickle.dumps(placed, 5)) for (lane, bucket), placed in self._gathered.items()]
-        return pandas.DataFrame(rows, columns=COLUMNS).astype({"bucket": "int32"})
+        return pandas.DataFrame(self.rows(), columns=COLUMNS).astype({"bucket": "int32"})
+
+
+@contextmanager
+def without_collection() -> Iterator[None]:
+    """Rows and states are data without cycles: Python's collector would go over all of them, again and again."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class First:
@@ -187,18 +219,20 @@ class First:
     def __init__(self, stages: Mapping[str, Stages], buckets: int, left_out: LeftOut | None = None) -> None:
         """`left_out`: of records that are left out a BAD row follows."""
         self.stages, self.buckets, self.left_out = stages, buckets, left_out
+        self._bucket = Bucket({})
 
-    def packed(self, records: Iterable[tuple[str, bytes, Record]]) -> pandas.DataFrame:
+    def packed(self, records: Iterable[tuple[str, bytes, Record]]) -> Packing:
         packing = Packing(self.stages, self.buckets)
         for lane, seq, record in records:
             try:
                 self._pack(packing, lane, seq, record)
             except Exception as error:
                 raise failed_at(error, record) from None
-        return packing.frame()
+        return packing
 
     def _pack(self, packing: Packing, lane: str, seq: bytes, record: Record) -> None:
-        stages, number, left_out = self.stages[lane], 0, self.left_out
+        stages, left_out, bucket = self.stages[lane], self.left_out, self._bucket
+        bucket.moving = []
         if left_out is not None:
             left_out.record = record
         for entry in stages.begin(record.topic):
@@ -208,11 +242,11 @@ class First:
                 if left_out is not None:
                     left_out.note(record, error)
                 continue
-            for moving in stages.enter(entry, row):
-                packing.add(lane, seq, number, moving)
-                number += 1
-        if left_out is not None and (gathered := left_out.taken()) is not None:
-            packing.put(lane, 0, (seq, BAD, 0, (gathered,)))
+            stages.entered_by(entry, row, bucket)
+        for number, moving in enumerate(bucket.moving):
+            packing.add(lane, seq, number, moving)
+        if left_out is not None and left_out.any:
+            packing.put(lane, 0, (seq, BAD, 0, (left_out.taken(),)))
 
 
 class FirstOfLanes:
@@ -224,14 +258,18 @@ class FirstOfLanes:
     def __call__(self, frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
         for frame in frames:
             rows = zip(frame["lane"], frame["seq"], frame["record"], strict=True)
-            yield self.first.packed((lane, seq, Record(*pickle.loads(record))) for lane, seq, record in rows)
+            yield self.first.packed(
+                (lane, seq, Record(*pickle.loads(record))) for lane, seq, record in rows
+            ).frame()
 
 
-def later_stage(stage: int, stages: Mapping[str, Stages], buckets: int, query_id: str) -> Any:
+def later_stage(
+    stage: int, stages: Mapping[str, Stages], buckets: int, query_id: str, every_change: bool
+) -> Any:
     """The processor of a stage. (Its class stands on one of PySpark's, which is imported with the first Spark host.)"""
     from pykafkad.pipelines.hosts.spark_processor import StageProcessor
 
-    return StageProcessor(stage, stages, buckets, query_id)
+    return StageProcessor(stage, stages, buckets, query_id, every_change)
 
 
 class CircularQueries(Exception):

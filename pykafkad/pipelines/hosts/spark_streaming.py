@@ -9,15 +9,17 @@ writes, and tells the process that began the query what a batch has written and 
 from __future__ import annotations
 
 import re
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.pipelines import spark_sql
 from pykafkad.pipelines.hosts.left_out import LeftOut
 from pykafkad.pipelines.hosts.sink import BatchSink
-from pykafkad.pipelines.hosts.spark import PACKED, First, configured, later_stages
+from pykafkad.pipelines.hosts.spark import PACKED, First, configured, later_stages, without_collection
 from pykafkad.pipelines.hosts.spark_writing import BatchWriter, Done, headers_of
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.stages import Stages
@@ -27,7 +29,7 @@ from pykafkad.pipelines.spark_sql.sql import NotCompiled
 from pykafkad.pipelines.spark_sql.statements import chain_of, is_stateless, statement
 
 if TYPE_CHECKING:
-    import pandas
+    import pyarrow
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
@@ -134,8 +136,9 @@ def _operated(
     records: DataFrame, name: str, plan: Plan, options: StreamingQueryOptions, query_id: str
 ) -> DataFrame:
     stages = {name: Stages(plan)}
-    moving = records.mapInPandas(FirstOfTopics(name, stages, options.buckets, query_id), PACKED)
-    return later_stages(moving, stages, options.buckets, query_id)
+    columns = records.selectExpr(*FirstOfTopics.COLUMNS)
+    moving = columns.mapInArrow(FirstOfTopics(name, stages, options.buckets, query_id), PACKED)
+    return later_stages(moving, stages, options.buckets, query_id, plan.every_change)
 
 
 def _records(spark: SparkSession, plan: Plan, options: StreamingQueryOptions) -> DataFrame:
@@ -182,26 +185,35 @@ class FirstOfTopics:
     def __init__(self, name: str, stages: Mapping[str, Stages], buckets: int, query_id: str) -> None:
         self.name, self.query_id, self.first = name, query_id, First(stages, buckets)
 
-    def __call__(self, frames: Iterator[pandas.DataFrame]) -> Iterator[pandas.DataFrame]:
+    COLUMNS = ("topic", "partition", "offset", "key", "value", "headers", "unix_millis(timestamp) AS time")
+
+    def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         self.first.left_out = LeftOut(self.first.stages[self.name].plan, self.query_id)
         latest: dict[tuple[str, int], int] = {}
-        for frame in frames:
-            yield self.first.packed(self.numbered(frame, latest))
+        for batch in batches:
+            with without_collection():
+                packed = self.first.packed(self.numbered(batch, latest)).batch()
+            yield packed
 
     def numbered(
-        self, frame: pandas.DataFrame, latest: dict[tuple[str, int], int]
+        self, batch: pyarrow.RecordBatch, latest: dict[tuple[str, int], int]
     ) -> Iterator[tuple[str, bytes, Record]]:
         """Each record with its place: the greatest time so far of its partition, the partition, its offset."""
-        times = frame["timestamp"].astype("datetime64[ms]").astype("int64")
-        columns = (frame[name] for name in ("topic", "partition", "offset", "key", "value", "headers"))
-        for time, topic, partition, offset, key, value, headers in zip(times, *columns, strict=True):
-            at = topic, int(partition)
-            now = latest[at] = max(latest.get(at, 0), int(time))
-            seq = b"".join(
-                (now.to_bytes(8, "big"), topic.encode(), at[1].to_bytes(4, "big"), offset.to_bytes(8, "big"))
-            )
-            yield (
-                self.name,
-                seq,
-                Record(topic, key, value, int(time), headers_of(headers), at[1], int(offset)),
-            )
+        columns = (values_of(batch.column(name)) for name in ("topic", "partition", "offset", "key", "value"))
+        headers = batch.column("headers")
+        plain = repeat(()) if headers.null_count == len(headers) else map(headers_of, headers.to_pylist())
+        rows = zip(*columns, plain, values_of(batch.column("time")), strict=False)
+        for topic, partition, offset, key, value, theirs, time in rows:
+            at = topic, partition
+            now = latest[at] = max(latest.get(at, 0), time)
+            seq = LONG(now) + topic.encode() + INT(partition) + LONG(offset)
+            yield self.name, seq, Record(topic, key, value, time, theirs, partition, offset)
+
+
+LONG, INT = struct.Struct(">Q").pack, struct.Struct(">I").pack
+
+
+def values_of(column: pyarrow.Array) -> list[Any]:
+    """As to_pylist gives them, which makes an object of Arrow's of each before."""
+    found: list[Any] = column.to_numpy(zero_copy_only=False).tolist()
+    return found

@@ -17,9 +17,9 @@ from pykafkad import errors
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.hosts.left_out import LeftOut
 from pykafkad.pipelines.hosts.sink import BatchSink, Chunk
-from pykafkad.pipelines.hosts.spark import BAD, QueryFailed, failed_at
+from pykafkad.pipelines.hosts.spark import BAD, QueryFailed, failed_at, without_collection
 from pykafkad.pipelines.plan.ends import Record
-from pykafkad.pipelines.plan.rows import Headers, Row
+from pykafkad.pipelines.plan.rows import Headers, row_of
 from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.spark_sql.statements import Chain
 from pykafkad.tools import failures
@@ -136,7 +136,9 @@ class PackedRows(PartitionWriter):
     def chunks(self, batches: Iterator[pyarrow.RecordBatch], left_out: LeftOut) -> Iterator[Chunk]:
         for batch in batches:
             for packed in batch.column("rows"):
-                yield from in_chunks(list(self._records(pickle.loads(packed.as_py()), left_out)))
+                with without_collection():
+                    found = list(in_chunks(list(self._records(pickle.loads(packed.as_py()), left_out))))
+                yield from found
 
     def _records(self, packed: Any, left_out: LeftOut) -> Iterator[Record]:
         assert self.plan.sink is not None
@@ -145,7 +147,7 @@ class PackedRows(PartitionWriter):
                 left_out.add(*row)
                 continue
             try:
-                yield self.plan.sink.record(Row(*row))
+                yield self.plan.sink.record(row_of(row))
             except BadRecord as error:
                 left_out.row(error)
 

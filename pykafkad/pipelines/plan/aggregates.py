@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from pykafkad.pipelines.plan.rows import Columns, Row, State, Window, hashable
 
@@ -25,11 +25,8 @@ class Aggregate(Protocol):
     def result(self, state: Any) -> Any: ...
 
 
-class Total(NamedTuple):
-    """What is known of a group."""
-
-    states: Columns
-    time: int
+Total: TypeAlias = tuple[Columns, int]
+"""What is known of a group: the aggregates' states, and its time. No class: there are many, and hosts pickle them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,24 +36,25 @@ class Aggregates:
     functions: tuple[Aggregate, ...]
 
     def add(self, total: Total | None, row: Columns, time: int) -> Total:
-        states = self.initial() if total is None else total.states
-        pairs = zip(self.functions, states, strict=True)
-        return Total(
-            tuple([function.add(state, row) for function, state in pairs]),
-            time if total is None else max(time, total.time),
-        )
+        if total is None:
+            states = self.initial()
+        else:
+            states, latest = total
+            if latest > time:
+                time = latest
+        pairs = zip(self.functions, states)  # noqa: B905 strict costs as much as the rest
+        return tuple([function.add(state, row) for function, state in pairs]), time
 
     def undo(self, total: Total, row: Columns, time: int) -> Total:
-        pairs = zip(self.functions, total.states, strict=True)
-        states = tuple([function.undo(state, row) for function, state in pairs])
-        return Total(states, max(time, total.time))
+        pairs = zip(self.functions, total[0], strict=True)
+        return tuple([function.undo(state, row) for function, state in pairs]), max(time, total[1])
 
     def merge(self, one: Total | None, other: Total) -> Total:
         if one is None:
             return other
-        triples = zip(self.functions, one.states, other.states, strict=True)
+        triples = zip(self.functions, one[0], other[0], strict=True)
         states = tuple([function.merge(mine, its) for function, mine, its in triples])
-        return Total(states, max(one.time, other.time))
+        return states, max(one[1], other[1])
 
     def initial(self) -> Columns:
         return tuple([function.initial() for function in self.functions])
@@ -64,9 +62,9 @@ class Aggregates:
     def row(self, key: Columns, total: Total | None, window: Window | None = None) -> Columns | None:
         if total is None:
             return None
-        pairs = zip(self.functions, total.states, strict=True)
-        results = tuple([function.result(state) for function, state in pairs])
-        return key + results + (window or ())
+        pairs = zip(self.functions, total[0])  # noqa: B905
+        results = [function.result(state) for function, state in pairs]
+        return (*key, *results, *(window or ()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +77,7 @@ class AggregateStream:
         at = hashable(row.key)
         before = state.get(at)
         after = state[at] = self.aggregates.add(before, row.columns, row.time)
-        return (changed(self.aggregates, row, before, after, after.time),)
+        return (changed(self.aggregates, row, before, after, after[1]),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +99,7 @@ class AggregateTable:
         if after is None:
             return ()
         state[at] = after
-        return (changed(self.aggregates, row, before, after, after.time),)
+        return (changed(self.aggregates, row, before, after, after[1]),)
 
 
 def changed(

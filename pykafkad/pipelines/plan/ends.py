@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from pykafkad.pipelines.formats import BadRecord, Format
@@ -62,6 +62,11 @@ class ReadTopic:
     window: WindowedKey | None = None
     timestamp: Evaluate | None = None
     """The time of a row by its declared columns, where that is not the record's."""
+    in_order: bool = field(init=False)
+    """Whether the columns are just those of the value."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "in_order", self.places == tuple(range(len(self.value.columns))))
 
     def row(self, record: Record) -> Row:
         data, window = record.key, None
@@ -78,7 +83,10 @@ class ReadTopic:
         identity = tuple(key) if key else None
         if values is None:
             return Row(identity, None, record.time, None, window, record.headers)
-        declared = start + tuple([self.declared(place, values, record) for place in self.places])
+        if self.in_order:
+            declared = (*start, *values)
+        else:
+            declared = start + tuple([self.declared(place, values, record) for place in self.places])
         time = record.time
         if self.timestamp is not None:
             time = self.timestamp(declared)

@@ -7,6 +7,7 @@ None in either is "nothing". A stream's row with null for its value has None for
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, MutableMapping
+from types import NoneType
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 Columns: TypeAlias = tuple[Any, ...]
@@ -25,14 +26,24 @@ class Row(NamedTuple):
     headers: Headers = ()
 
 
+def row_of(fields: tuple[Any, ...]) -> Row:
+    """The row that a tuple was; as Row._make, which asks for what is known."""
+    return tuple.__new__(Row, fields)
+
+
 class Operator(Protocol):
     """A step of a plan. `port` says which of its inputs the row comes from: 0, or 0 and 1 of a join."""
 
     def on_row(self, port: int, row: Row, state: State) -> Iterable[Row]: ...
 
 
+PLAIN = frozenset((str, int, float, bool, bytes, NoneType))
+
+
 def hashable(value: Any) -> Hashable:
     """The value as a part of a state's key: lists and mappings have no hash of their own."""
+    if type(value) is tuple and len(value) == 1 and type(value[0]) in PLAIN:
+        return value
     if isinstance(value, list | tuple):
         return tuple(map(hashable, value))
     if isinstance(value, dict):

@@ -49,6 +49,8 @@ class Plan:
     sink: WriteTopic | None = None
     bad_records: BadRecords = SAID_ONLY
     """What becomes of those that are left out, for hosts that write to a cluster."""
+    every_change: bool = False
+    """Whether a host of batches, too, tells of every change of a total, and not only of the last of a key in each."""
 
     def topics(self) -> list[str]:
         return [entry.source.topic for entry in self.entries]

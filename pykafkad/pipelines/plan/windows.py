@@ -44,34 +44,33 @@ class AggregateWindows:
         for start in self.starts(row.time):
             if start + self.size > closed:
                 before: Total | None = state.get((start, at))
-                after = self.aggregates.add(before, row.columns, row.time)
-                self.put(start, at, row.key, after, state)
+                after = state[start, at] = self.aggregates.add(before, row.columns, row.time)
+                if before is None:
+                    self.enter(start, at, row.key, state)
                 if not self.final:
                     window = start, start + self.size
-                    yield changed(self.aggregates, row, before, after, after.time, window)
-        yield from self.close(row, closed, state)
+                    yield changed(self.aggregates, row, before, after, after[1], window)
+        starts: list[int] | None = state.get("starts")
+        if starts and starts[0] + self.size <= closed:
+            yield from self.close(row, closed, starts, state)
 
     def starts(self, time: int) -> range:
         first = max(0, time - self.size + self.advance) // self.advance * self.advance
         return range(first, time + 1, self.advance)
 
-    def put(self, start: int, at: Hashable, key: Columns, total: Total, state: State) -> None:
-        if (start, at) not in state:
-            keys = state.get(start)
-            if keys is None:
-                keys = {}
-                starts = state.get("starts", [])
-                insort(starts, start)
-                state["starts"] = starts
-            keys[at] = key
-            state[start] = keys
-        state[start, at] = total
+    def enter(self, start: int, at: Hashable, key: Columns, state: State) -> None:
+        """A key that a window has not had."""
+        keys = state.get(start)
+        if keys is None:
+            keys = {}
+            starts = state.get("starts", [])
+            insort(starts, start)
+            state["starts"] = starts
+        keys[at] = key
+        state[start] = keys
 
-    def close(self, row: Row, closed: int, state: State) -> Iterator[Row]:
+    def close(self, row: Row, closed: int, starts: list[int], state: State) -> Iterator[Row]:
         """Lets go of the windows that are closed, the oldest first."""
-        starts: list[int] = state.get("starts", [])
-        if not starts or starts[0] + self.size > closed:
-            return
         oldest = starts[-1] - max(self.retention, self.size + self.grace)
         while starts and starts[0] + self.size <= closed:
             start = starts.pop(0)
@@ -80,7 +79,7 @@ class AggregateWindows:
                 total: Total = state.pop((start, at))
                 if self.final and start >= oldest:
                     columns = self.aggregates.row(key, total, window)
-                    yield Row(key, columns, total.time, None, window, row.headers)
+                    yield Row(key, columns, total[1], None, window, row.headers)
         state["starts"] = starts
 
 
@@ -172,7 +171,7 @@ class AggregateSessions:
                 del state[ending.at]
             if self.final:
                 columns = self.aggregates.row(ending.key, session.total, window)
-                yield Row(ending.key, columns, session.total.time, None, window, row.headers)
+                yield Row(ending.key, columns, session.total[1], None, window, row.headers)
         if gone:
             del endings[:gone]
             state["endings"] = endings

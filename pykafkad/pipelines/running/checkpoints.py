@@ -19,7 +19,7 @@ from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.plan.topology import Plan, States
 from pykafkad.pipelines.running.engine import Task
-from pykafkad.pipelines.settings import ABOUT_BAD_RECORDS, WITHOUT_EFFECT
+from pykafkad.pipelines.settings import ABOUT_BAD_RECORDS, CACHE, WITHOUT_EFFECT
 from pykafkad.tools.admin import Partition
 
 FORMAT = 1
@@ -28,7 +28,9 @@ SHARE = 10
 """Writing takes at most one part in so many of the time."""
 
 KEEP, ANEW = "keep", "anew"
-MEANINGLESS = frozenset(("auto.offset.reset", "processing.guarantee", *ABOUT_BAD_RECORDS, *WITHOUT_EFFECT))
+MEANINGLESS = frozenset(
+    ("auto.offset.reset", "processing.guarantee", CACHE, *ABOUT_BAD_RECORDS, *WITHOUT_EFFECT)
+)
 """Properties that may change without a query meaning something else."""
 
 
