@@ -14,7 +14,7 @@ import pytest
 from pykafkad.pure.regex import automaton
 from pykafkad.pure.regex.automaton import TooMuchWork, finish, for_text, for_topics
 from pykafkad.pure.regex.java_syntax import UNSUPPORTED_ESCAPES, Unsupported
-from pykafkad.pure.regex.parsing import SIZE_MAX, InvalidPattern, parse
+from pykafkad.pure.regex.parsing import SIZE_MAX, InvalidPattern, parse, parser
 from pykafkad.pure.regex.states import States
 
 NAMES = [
@@ -211,9 +211,16 @@ def test_nothing_goes_back(pattern: str) -> None:
         "[a-z]{1000}|" * 1_000,
     ],
 )
-def test_what_is_too_large_is_refused_before_anything_is_built(pattern: str) -> None:
+def test_what_is_too_large_is_refused_before_anything_is_built(
+    pattern: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(automaton, "States", lambda: pytest.fail("it is built"))
     with pytest.raises(InvalidPattern, match=r"^expression too large$"):
-        for_topics(pattern)
+        finish(for_topics(pattern))
+
+
+def test_a_long_pattern_is_parsed_in_pieces() -> None:
+    assert sum(1 for _ in parser("a|" * 16_383).parsing()) > 400
 
 
 LARGE = [
@@ -344,6 +351,23 @@ def test_generated_patterns_take_steps_in_proportion_to_their_size_and_the_name(
         assert expression.steps <= (len(name) + 1) * (len(states.bits) + 1)
         assert (expression.pieces - before) * 64 >= expression.steps - 64 * (len(name) + 2)
     assert 20 < refused < 200
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "matched"), [("a*", "a" * 32_000, True), ("(a|b)*c", "ab" * 16_000, False)]
+)
+def test_a_long_text_is_matched_in_pieces(pattern: str, text: str, matched: bool) -> None:
+    expression = Expression(pattern)
+    expression.pieces = 0
+    assert expression.matches(text) is matched
+    assert expression.pieces >= len(text) // automaton.AT_ONCE - 1
+
+
+def test_characters_that_were_not_met_before_are_matched_in_pieces() -> None:
+    expression = Expression("(.{50}x)*")
+    expression.pieces = 0
+    assert expression.matches("".join(chr(ord("a") + number % 7) for number in range(51))) is False
+    assert expression.pieces >= 51 // automaton.NEW_AT_ONCE
 
 
 def test_java_takes_any_text() -> None:

@@ -13,19 +13,19 @@ from pykafkad.pure.regex.alphabets import AnyText
 from pykafkad.pure.regex.parsing import DOT_ALL, IGNORE_CASE, InvalidPattern, Parser, Tree
 
 if TYPE_CHECKING:
-    from pykafkad.pure.regex.alphabets import Alphabet
+    pass
 
 SIZE_MAX = 10_000
 LONGEST = 32_767  # of a string on the wire
 NAMED_MAX = 256  # characters outside ASCII in a pattern
 
 
-def parse(pattern: str) -> tuple[Tree, Alphabet]:
+def parser(pattern: str) -> Parser:
     outside = {ord(character) for character in pattern if not character.isascii()}
     if len(outside) > NAMED_MAX:
         raise InvalidPattern(f"more than {NAMED_MAX} different characters outside ASCII are not supported")
     alphabet = AnyText(outside)
-    return AnyTextParser(pattern, alphabet).parse(), alphabet
+    return AnyTextParser(pattern, alphabet)
 
 
 class AnyTextParser(Parser):

@@ -1,7 +1,8 @@
 """Matches regular expressions by an automaton without backtracking: in time linear in the text, in bounded memory.
 
-What may take long is a generator: building an automaton, and matching a text, as a whole, against it. They yield about
-every YIELD_STEPS steps, so that others can be served in between; `steps` counts those of matching.
+What may take long is a generator: parsing a pattern, building an automaton, and matching a text, as a whole, against it.
+They yield about every YIELD_STEPS steps or AT_ONCE characters, so that others can be served in between; `steps` counts
+those of matching.
 
 Sets of states that have occurred are numbered and cached, with the set that each character leads to, so that most
 characters of most texts cost one lookup in a dictionary.
@@ -17,14 +18,15 @@ from collections.abc import Generator
 from typing import TypeVar
 
 from pykafkad.pure.regex import java_syntax, parsing
-from pykafkad.pure.regex.alphabets import TOPIC_NAMES, Alphabet
-from pykafkad.pure.regex.parsing import BEGIN, BEGIN_LINE, END, END_LINE, WORD_BOUNDARY, Tree
+from pykafkad.pure.regex.alphabets import Alphabet
+from pykafkad.pure.regex.parsing import BEGIN, BEGIN_LINE, END, END_LINE, WORD_BOUNDARY, Parser
 from pykafkad.pure.regex.states import THE_END, YIELD_STEPS, States
 
 Result = TypeVar("Result")
 Steps = Generator[None, None, Result]
 StateSet = tuple[int, tuple[int, ...]]  # what is before this place, and the states
 
+AT_ONCE, NEW_AT_ONCE = 1024, 16  # characters of a text between two yields, and those that no cache knew
 REMEMBERED_MAX = 200_000  # words of memory, approximately
 SET_WORDS, CHARACTER_WORDS = 60, 15
 NO_LIMIT = 1 << 62
@@ -41,26 +43,27 @@ class TooMuchWork(Exception):
 
 
 def for_topics(pattern: str) -> Steps[Automaton]:
-    """For topic names, in RE2's syntax. InvalidPattern is raised at once."""
-    return made(parsing.parse(pattern), TOPIC_NAMES)
+    """For topic names, in RE2's syntax. InvalidPattern says what is wrong."""
+    return made(parsing.parser(pattern))
 
 
 def for_text(pattern: str) -> Steps[Automaton]:
-    """For any text, in Java's syntax. InvalidPattern is raised at once."""
-    return made(*java_syntax.parse(pattern))
+    """For any text, in Java's syntax."""
+    return made(java_syntax.parser(pattern))
 
 
 def for_any_text(pattern: str) -> Steps[Automaton]:
-    """For any text, in RE2's syntax. InvalidPattern is raised at once."""
+    """For any text, in RE2's syntax."""
     from pykafkad.pure.regex import any_text
 
-    return made(*any_text.parse(pattern))
+    return made(any_text.parser(pattern))
 
 
-def made(tree: Tree, alphabet: Alphabet) -> Steps[Automaton]:
+def made(parser: Parser) -> Steps[Automaton]:
+    yield from parser.parsing()
     states = States()
-    yield from states.build(tree)
-    return Automaton(states, alphabet)
+    yield from states.build(parser.tree)
+    return Automaton(states, parser.alphabet)
 
 
 def finish(steps: Steps[Result]) -> Result:
@@ -85,16 +88,22 @@ class Automaton:
     def matches(self, text: str) -> Steps[bool]:
         """Whether the whole text matches."""
         at = self._number((AT_BEGIN if self._looks_around else 0, (self._states.start,)))
-        following = self._following
-        for character in text:
-            found = following[at].get(character)
-            if found is None:
-                found = yield from self._follow(at, character)
-                following = self._following  # the cache may have been cleared since
-            at = found
-            if at == NOWHERE:
-                break
+        following, new = self._following, 0
         self.steps += len(text)
+        for begin in range(0, len(text), AT_ONCE):
+            for character in text[begin : begin + AT_ONCE]:
+                found = following[at].get(character)
+                if found is None:
+                    found = yield from self._follow(at, character)
+                    following = self._following  # the cache may have been cleared since
+                    new += 1
+                    if not new % NEW_AT_ONCE:
+                        yield
+                if found == NOWHERE:
+                    return False
+                at = found
+            if begin:
+                yield
         ends = self._ends[at]
         if ends is None:
             ends = yield from self._look_for_end(at)

@@ -62,9 +62,12 @@ class Text(AnyText):
         self.not_line_ends = self.all & ~self.of(LINE_ENDS)
 
 
-def parse(pattern: str) -> tuple[Tree, Text]:
-    alphabet = Text(pattern)
-    return JavaParser(pattern, alphabet).parse(), alphabet
+def parse(pattern: str) -> Tree:
+    return parser(pattern).parse()
+
+
+def parser(pattern: str) -> Parser:
+    return JavaParser(pattern, Text(pattern))
 
 
 class JavaParser(Parser):

@@ -12,7 +12,7 @@ building anything. re2j has no such limit: it runs out of memory.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -21,6 +21,7 @@ from pykafkad.pure.regex.alphabets import TOPIC_NAMES, Alphabet
 SET, ASSERT, CAT, ALT, REPEAT = range(5)
 BEGIN, END, WORD_BOUNDARY, NO_WORD_BOUNDARY, BEGIN_LINE, END_LINE = range(6)
 
+STEPS_AT_ONCE = 64
 REPEAT_MAX = 1000
 SIZE_MAX = 100_000
 NAME_MAX = 249
@@ -65,13 +66,19 @@ def _several(kind: int, trees: list[Tree]) -> Tree:
     return trees[0] if len(trees) == 1 else (kind, 1 + sum([tree[1] for tree in trees]), trees)
 
 
+def parser(pattern: str) -> Parser:
+    """For topic names."""
+    return Parser(pattern, TOPIC_NAMES, NAME_MAX)
+
+
 def parse(pattern: str) -> Tree:
-    """Parse a pattern for topic names."""
-    return Parser(pattern, TOPIC_NAMES, NAME_MAX).parse()
+    return parser(pattern).parse()
 
 
 class Parser:
-    """`longest`: no text has more characters, so a repetition with a higher count never matches, or repeats nothing."""
+    """The pattern's `tree` is there when `parsing` is through.
+
+    `longest`: no text has more characters, so a repetition with a higher count never matches, or repeats nothing."""
 
     FLAGS: Mapping[str, int] = MappingProxyType(
         {"i": IGNORE_CASE, "m": ANY_LINE, "s": DOT_ALL, "U": UNGREEDY}
@@ -88,10 +95,21 @@ class Parser:
         self.after_repeat = False  # the last item was a repetition, which must not be repeated itself
         self._literals: dict[tuple[str, int], Tree] = {}
         self._last_posix_end = pattern.rfind(":]")
+        self.tree: Tree = ()
 
     def parse(self) -> Tree:
-        text = self.text
+        """At once, where nobody has to be served in between."""
+        for _ in self.parsing():
+            pass
+        return self.tree
+
+    def parsing(self) -> Iterator[None]:
+        """InvalidPattern says what is wrong."""
+        text, steps = self.text, 0
         while self.at < len(text):
+            steps += 1
+            if not steps % STEPS_AT_ONCE:
+                yield
             was_repeat, self.after_repeat = self.after_repeat, False
             if text[self.at] in SPECIAL:
                 self._step(text[self.at], was_repeat)
@@ -101,7 +119,7 @@ class Parser:
                 self.at = end
         if len(self.groups) != 1:
             raise InvalidPattern("missing closing )")
-        return self._checked(self.groups[0].tree())
+        self.tree = self._checked(self.groups[0].tree())
 
     def _step(self, character: str, was_repeat: bool) -> None:
         if character == "|":
