@@ -12,7 +12,10 @@ KIP-32 (timestamps), KIP-98 (format 2), KIP-110 (zstd), KIP-467 (record errors),
     records_faults.pxi    Faults, refusals in Kafka's words
     records_read.pxi      Record, read, search
     records_build.pxi     build
+    records_columns.pxi   Columns: many records at once, without an object for each
 """
+
+from array import array
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
@@ -342,3 +345,4 @@ include "records_checking.pxi"
 include "records_faults.pxi"
 include "records_read.pxi"
 include "records_build.pxi"
+include "records_columns.pxi"

@@ -6,25 +6,36 @@ def build(records, *, int64_t base_offset=0, int32_t leader_epoch=-1, str codec=
           bint control=False, int timestamp_type=0, int64_t log_append_time=-1):
     """One batch of (key, value, headers, timestamp) tuples. timestamp_type 1: log_append_time is everyone's time."""
     cdef batch_header header
-    cdef Py_buffer view
-    memset(&header, 0, sizeof(header))
-    header.magic = 2
+    new_header(&header, codec, producer_id, producer_epoch, base_sequence, transactional)
     header.base_offset = base_offset
     header.leader_epoch = leader_epoch
+    if control:
+        header.attributes |= CONTROL_FLAG
+    payload = encode_records(records, &header)
+    if timestamp_type:
+        header.attributes |= APPEND_TIME_FLAG
+        header.max_timestamp = log_append_time
+    return with_header(payload, &header, codec, level)
+
+
+cdef int new_header(batch_header *header, str codec, int64_t producer_id, int16_t producer_epoch,
+                    int32_t base_sequence, bint transactional) except -1:
+    memset(header, 0, sizeof(header[0]))
+    header.magic = 2
+    header.leader_epoch = -1
     header.producer_id = producer_id
     header.producer_epoch = producer_epoch
     header.base_sequence = base_sequence
     header.attributes = CODECS.index(codec)
     if transactional:
         header.attributes |= TRANSACTIONAL_FLAG
-    if control:
-        header.attributes |= CONTROL_FLAG
-    payload = encode_records(records, &header)
+    return 0
+
+
+cdef bytes with_header(bytes payload, batch_header *header, str codec, level):
+    """The batch of these records; the header knows their count and times."""
     if header.count == 0:
         raise ValueError("a batch needs a record")
-    if timestamp_type:
-        header.attributes |= APPEND_TIME_FLAG
-        header.max_timestamp = log_append_time
     if codec != "none":
         compressor = compression_module().compressor(CODECS.index(codec), level)
         payload = compressor.compress(payload) + compressor.flush()
@@ -32,8 +43,8 @@ def build(records, *, int64_t base_offset=0, int32_t leader_epoch=-1, str codec=
     header.last_offset_delta = header.count - 1
     data = PyBytes_FromStringAndSize(NULL, header.size)
     cdef uint8_t *at = <uint8_t *><char *>data
-    memcpy(at + BATCH_OVERHEAD, <const uint8_t *>(<bytes>payload), len(payload))
-    batch_write_header(at, &header)
+    memcpy(at + BATCH_OVERHEAD, <const uint8_t *>payload, len(payload))
+    batch_write_header(at, header)
     return data
 
 

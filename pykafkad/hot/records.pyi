@@ -181,6 +181,40 @@ class Pieces(Iterator[bytes]):
     def __iter__(self) -> Pieces: ...
     def __next__(self) -> bytes: ...
 
+class Columns:
+    """Records without headers, in columns as Arrow holds them: of bytes (first, valid, offsets, data), the buffers of an
+    array and its offset in them; of the times (first, data)."""
+
+    def __init__(
+        self,
+        count: int,
+        keys: tuple[int, Buffer | None, Buffer, Buffer | None],
+        values: tuple[int, Buffer | None, Buffer, Buffer | None],
+        times: tuple[int, Buffer],
+    ) -> None: ...
+    @property
+    def count(self) -> int: ...
+    def row(self, index: int) -> tuple[bytes | None, bytes | None, Headers, int]: ...
+    @property
+    def largest(self) -> int:
+        """The bytes of the largest key and value of a row."""
+    def bytes_of(self, indexes: Buffer) -> int:
+        """The bytes of these rows' keys and values."""
+    def spread(self, partitions: int) -> list[tuple[int, memoryview[int]]]:
+        """(partition, its rows' indexes in their order) by the keys; of partition -1 those that have no key, or all where
+        there are 0 partitions to choose by."""
+    def build(
+        self,
+        indexes: Buffer,
+        *,
+        codec: str = "none",
+        level: int | None = None,
+        producer_id: int = -1,
+        producer_epoch: int = -1,
+        base_sequence: int = -1,
+        transactional: bool = False,
+    ) -> bytes: ...
+
 def crc32c(buffer: Buffer, seed: int = 0) -> int: ...
 def crc32c_paths() -> list[str]: ...
 def crc32c_with(name: str, buffer: Buffer, seed: int = 0) -> int: ...

@@ -13,9 +13,9 @@ from pykafkad.hot import records
 from pykafkad.hot.records import murmur2
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from pykafkad.hot.records import Headers
+    from pykafkad.hot.records import Columns, Headers
 
     # called for each record, with its error or None
     Done = Callable[[Exception | None], object]
@@ -71,7 +71,11 @@ class Batch:
         self.done.append(done)
         self.size += size
 
-    def halves(self) -> list[Batch]:
+    @property
+    def count(self) -> int:
+        return len(self.rows)
+
+    def halves(self) -> Sequence[Batch]:
         """The same records in two batches, which have not been sent yet."""
         middle = len(self.rows) // 2
         found = []
@@ -100,6 +104,72 @@ class Batch:
         for done in self.done:
             if done is not None:
                 done(problem)
+
+
+class ColumnBatch(Batch):
+    """Some of the records of columns. `done` is called once for all of them."""
+
+    __slots__ = ("columns", "indexes")
+
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        now: float,
+        delivery_timeout_s: float,
+        columns: Columns,
+        indexes: memoryview[int],
+        done: Done,
+    ) -> None:
+        super().__init__(topic, partition, now, delivery_timeout_s)
+        self.columns, self.indexes = columns, indexes
+        self.size += size_of_rows(columns, indexes)
+        self.done.append(done)
+
+    @property
+    def count(self) -> int:
+        return len(self.indexes)
+
+    def halves(self) -> list[ColumnBatch]:
+        (done,) = self.done
+        assert done is not None
+        found = []
+        for indexes in halves(self.indexes):
+            half = ColumnBatch(self.topic, self.partition, self.created, 0, self.columns, indexes, done)
+            half.deadline = self.deadline
+            found.append(half)
+        return found
+
+    def encode(
+        self, codec: str, level: int | None, producer_id: int, epoch: int, transactional: bool
+    ) -> bytes:
+        return self.columns.build(
+            self.indexes,
+            codec=codec,
+            level=level,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            base_sequence=self.sequence,
+            transactional=transactional,
+        )
+
+
+def halves(indexes: memoryview[int]) -> tuple[memoryview[int], memoryview[int]]:
+    middle = len(indexes) // 2
+    return indexes[:middle], indexes[middle:]
+
+
+def pieces(columns: Columns, indexes: memoryview[int], limit: int) -> Iterator[memoryview[int]]:
+    """The indexes in so many parts that each is a batch of at most so many bytes, or one record."""
+    if len(indexes) == 1 or BATCH_OVERHEAD + size_of_rows(columns, indexes) <= limit:
+        yield indexes
+        return
+    for half in halves(indexes):
+        yield from pieces(columns, half, limit)
+
+
+def size_of_rows(columns: Columns, indexes: memoryview[int]) -> int:
+    return columns.bytes_of(indexes) + RECORD_OVERHEAD * len(indexes)
 
 
 def size_of(key: bytes | None, value: bytes | None, headers: Headers) -> int:

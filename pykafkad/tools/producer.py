@@ -19,14 +19,23 @@ from pykafkad import errors
 from pykafkad.messages import InitProducerIdRequest, ProduceRequest
 from pykafkad.net.client import RETRIABLE, TRANSACTION, Cluster, api_timeouts, check
 from pykafkad.tools import settings
-from pykafkad.tools.batching import BATCH_OVERHEAD, Batch, Sticky, partition_of_key, size_of
+from pykafkad.tools.batching import (
+    BATCH_OVERHEAD,
+    RECORD_OVERHEAD,
+    Batch,
+    ColumnBatch,
+    Sticky,
+    partition_of_key,
+    pieces,
+    size_of,
+)
 from pykafkad.tools.producer_settings import ProducerSettings
 from pykafkad.tools.producer_transaction import Transaction
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from pykafkad.hot.records import Headers
+    from pykafkad.hot.records import Columns, Headers
     from pykafkad.net.connection import Connection
     from pykafkad.tools.batching import Done, Row
 
@@ -134,6 +143,31 @@ class Producer:
                 batch = opened[at] = Batch(*at, time.monotonic(), settings.delivery_timeout_s)
             batch.add(row, size, partial(done, row))
             self._bytes += size
+
+    def send_columns(
+        self, name: str, columns: Columns, done: Callable[[Row, Exception | None], object]
+    ) -> None:
+        """Take many records for one topic at once: `done` hears of each batch, by its first record."""
+        settings, topic = self.settings, self._topic(name)
+        if columns.largest + RECORD_OVERHEAD > settings.max_request_bytes:
+            self.send_rows(name, map(columns.row, range(columns.count)), done)
+            return
+        for partition, rows in columns.spread(0 if settings.ignores_keys else len(topic.leaders)):
+            for indexes in pieces(columns, rows, settings.batch_bytes):
+                said = partial(done, columns.row(indexes[0]))
+                batch = ColumnBatch(
+                    name, partition, time.monotonic(), settings.delivery_timeout_s, columns, indexes, said
+                )
+                size = batch.size - BATCH_OVERHEAD
+                if partition < 0:
+                    batch.partition = topic.sticky.choose(topic.available, size)
+                if (name, batch.partition) in self._open:
+                    self._close((name, batch.partition))
+                while self._bytes > settings.buffer_bytes:
+                    self._wait()
+                self._ready.append(batch)
+                self._bytes += size
+        self.poll()
 
     def _place(
         self, name: str, key: bytes | None, value: bytes | None, headers: Headers
@@ -360,7 +394,7 @@ class Producer:
             return
         key = batch.topic, batch.partition
         batch.sequence = self._sequences.get(key, 0)
-        self._sequences[key] = (batch.sequence + len(batch.rows)) % SEQUENCES
+        self._sequences[key] = (batch.sequence + batch.count) % SEQUENCES
 
     def _take_answer(self, connection: Connection) -> None:
         sent = self._under_way[connection]
@@ -390,7 +424,7 @@ class Producer:
         for batch in batches:
             # a batch behind a failed one is out of order until that one succeeds, or its gap is closed
             waits = code in OUT_OF_ORDER_AFTER_FAILURE and (bool(self._failed) or self._has_gap)
-            if code == errors.MESSAGE_TOO_LARGE and len(batch.rows) > 1:
+            if code == errors.MESSAGE_TOO_LARGE and batch.count > 1:
                 self._has_gap = batch.sequence >= 0
                 self._failed += batch.halves()
             elif batch.attempts > self.settings.retries or now > batch.deadline:
@@ -492,6 +526,6 @@ def _timed_out(batch: Batch, problem: Exception) -> Exception:
     waited_ms = int((time.monotonic() - batch.created) * 1000)
     return errors.KafkaError(
         errors.REQUEST_TIMED_OUT,
-        f"Expiring {len(batch.rows)} record(s) for {batch.topic}-{batch.partition}:{waited_ms} ms has passed "
+        f"Expiring {batch.count} record(s) for {batch.topic}-{batch.partition}:{waited_ms} ms has passed "
         "since batch creation",
     )

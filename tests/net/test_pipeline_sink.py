@@ -11,6 +11,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.pipelines.hosts.sink import BatchSink, Chunk
 from pykafkad.testing import Broker
 from pykafkad.tools import admin
+from pykafkad.tools.batching import Row
 from pykafkad.tools.fetching import READ_COMMITTED, Fetcher, FetchSettings
 from pykafkad.tools.producer import Producer
 
@@ -31,7 +32,7 @@ def sink(broker: Broker, request: pytest.FixtureRequest) -> BatchSink:
     return BatchSink(request.node.name, TOPIC, broker.bootstrap_servers, exactly_once=True)
 
 
-def records(name: str, *values: int) -> Iterator[Chunk]:
+def records(name: str, *values: int) -> Iterator[tuple[str, list[Row]]]:
     yield TOPIC, [(f"{name} {value % 3}".encode(), b"%d" % value, (), value) for value in values]
 
 

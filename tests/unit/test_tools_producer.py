@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from pykafkad.tools import batching
 from pykafkad.tools.line_reader import LineReader, Lines
 from pykafkad.tools.producer import Producer
 from pykafkad.tools.producer_settings import ProducerSettings
+from tests.unit.columns_kit import Row, columns
 from tests.unit.tools_kit import HANG_UP, FakeBroker, install
 
 
@@ -83,6 +85,55 @@ def test_without_idempotence_there_are_no_producer_ids(broker: FakeBroker) -> No
     broker.create("t")
     send(producer(acks="1"), "x")
     assert records.scan(broker.topics["t"][0])[0].producer_id == -1
+
+
+# -- columns
+
+
+def send_columns(made: Producer, rows: Sequence[Row]) -> list[tuple[bytes | None, Exception | None]]:
+    """Of each batch its first record's value, and its error."""
+    heard: list[tuple[bytes | None, Exception | None]] = []
+    made.send_columns("t", columns(rows), lambda row, error: heard.append((row[1], error)))
+    made.flush()
+    return heard
+
+
+def test_columns_go_where_their_rows_would_go_in_their_order(broker: FakeBroker) -> None:
+    broker.create("t", 3)
+    rows = [(f"k{n % 10}".encode(), f"value {n:03}".encode(), 1_700_000_000_000 + n) for n in range(100)]
+    made = producer(batch_size="300", linger_ms="1000")
+    made.send("t", b"k1", b"first", timestamp_ms=1)
+    heard = send_columns(made, rows)
+    assert len(heard) > 10 and {error for _, error in heard} == {None}
+    expected: list[list[bytes | None]] = [[], [], []]
+    for key, value, _ in [(b"k1", b"first", 1), *rows]:
+        expected[batching.partition_of_key(key or b"", 3)].append(value)
+    assert [broker.values("t", index) for index in range(3)] == expected
+    sequences = [batch.base_sequence for batch in records.scan(broker.topics["t"][0])]
+    assert sequences == [batch.base_offset for batch in records.scan(broker.topics["t"][0])]
+
+
+def test_columns_without_keys_stay_together(broker: FakeBroker) -> None:
+    broker.create("t", 3)
+    send_columns(producer(), [(None, b"x", 1)] * 5)
+    assert sorted(len(broker.values("t", index)) for index in range(3)) == [0, 0, 5]
+
+
+def test_columns_that_are_too_large_for_the_topic_are_halved(broker: FakeBroker) -> None:
+    broker.create("t")
+    broker.fail("Produce", errors.MESSAGE_TOO_LARGE, errors.MESSAGE_TOO_LARGE)
+    heard = send_columns(producer(), [(b"k", str(n).encode(), 1) for n in range(4)])
+    assert broker.values("t") == [b"0", b"1", b"2", b"3"] and {error for _, error in heard} == {None}
+
+
+def test_a_row_that_no_request_can_have_fails_alone(broker: FakeBroker) -> None:
+    broker.create("t")
+    heard = send_columns(producer(max_request_size="100"), [(b"k", b"a", 1), (b"k", b"b" * 200, 1)])
+    assert [str(error) for _, error in heard if error] == [
+        "MESSAGE_TOO_LARGE: The message is 222 bytes when serialized which is larger than 100, which is the value "
+        "of the max.request.size configuration."
+    ]
+    assert broker.values("t") == [b"a"]
 
 
 # -- faults

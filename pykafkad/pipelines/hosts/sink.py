@@ -16,6 +16,7 @@ from itertools import chain
 from typing import TypeAlias
 
 from pykafkad.errors import KafkaError
+from pykafkad.hot.records import Columns
 from pykafkad.net.client import ClientError
 from pykafkad.tools import admin_groups
 from pykafkad.tools.batching import Row
@@ -24,7 +25,7 @@ from pykafkad.tools.producer import Producer
 TRANSACTION_TIMEOUT_MS = 900_000
 BATCH_BYTES = 256 << 10
 
-Chunk: TypeAlias = tuple[str, list[Row]]
+Chunk: TypeAlias = tuple[str, list[Row] | Columns]
 """Records for one topic."""
 
 
@@ -99,8 +100,12 @@ def _sent(producer: Producer, chunks: Iterable[Chunk]) -> int:
     for topic, rows in chunks:
         if refused:
             break
-        producer.send_rows(topic, rows, partial(done, topic))
-        count += len(rows)
+        if isinstance(rows, Columns):
+            producer.send_columns(topic, rows, partial(done, topic))
+            count += rows.count
+        else:
+            producer.send_rows(topic, rows, partial(done, topic))
+            count += len(rows)
     producer.flush()
     if refused:
         raise refused[0]

@@ -9,11 +9,12 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import groupby, repeat
+from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pykafkad import errors
+from pykafkad.hot.records import Columns
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.hosts.left_out import LeftOut
 from pykafkad.pipelines.hosts.sink import BatchSink, Chunk
@@ -159,31 +160,56 @@ class Results(PartitionWriter):
 
     def chunks(self, batches: Iterator[pyarrow.RecordBatch], left_out: LeftOut) -> Iterator[Chunk]:
         assert self.plan.sink is not None
+        plain: list[pyarrow.RecordBatch] = []
         for batch in batches:
-            records = batch.column("record")
-            plain = batch.column("headers")
-            headers: Any = (
-                repeat(()) if plain.null_count == len(plain) else map(headers_of, plain.to_pylist())
-            )
-            keys, values, times = (batch.column(name).to_pylist() for name in ("key", "value", "time"))
-            rows = zip(keys, values, headers, times, strict=False)
-            if records.null_count == len(records):
-                yield self.plan.sink.topic, list(rows)
-            else:
-                yield from in_chunks(list(self._each(rows, records, left_out)))
+            if _is_plain(batch) and batch.num_rows:
+                plain.append(batch)
+                if sum(one.nbytes for one in plain) < GATHERED_BYTES:
+                    continue
+            if plain:
+                yield self.plan.sink.topic, columns_of(plain)
+                plain = []
+            if not _is_plain(batch):
+                yield from in_chunks(list(self._each(batch, left_out)))
+        if plain:
+            yield self.plan.sink.topic, columns_of(plain)
 
-    def _each(self, rows: Any, records: pyarrow.Array, left_out: LeftOut) -> Iterator[Record]:
+    def _each(self, batch: pyarrow.RecordBatch, left_out: LeftOut) -> Iterator[Record]:
         assert self.plan.sink is not None
         topic = self.plan.sink.topic
-        for (key, value, headers, time), odd in zip(rows, records, strict=False):
+        columns = (batch.column(name).to_pylist() for name in ("key", "value", "time", "headers"))
+        for key, value, time, headers, odd in zip(*columns, batch.column("record"), strict=True):
             if not odd.is_valid:
-                yield Record(topic, key, value, time, headers)
+                yield Record(topic, key, value, time, headers_of(headers))
                 continue
             left_out.record = record = record_of(odd)
             try:
                 yield from self.plan.records(record, {}, left_out.note)
             except Exception as error:
                 raise failed_at(error, record) from None
+
+
+GATHERED_BYTES = 1 << 20
+"""Of Arrow's batches that are written as one."""
+
+
+def _is_plain(batch: pyarrow.RecordBatch) -> bool:
+    """Whether its rows are written as they are, without headers."""
+    return all(batch.column(name).null_count == batch.num_rows for name in ("record", "headers"))
+
+
+def columns_of(batches: list[pyarrow.RecordBatch]) -> Columns:
+    import pyarrow
+
+    keys, values, times = (
+        pyarrow.concat_arrays([batch.column(name) for batch in batches]) for name in ("key", "value", "time")
+    )
+    return Columns(
+        len(keys),
+        (keys.offset, *keys.buffers()),
+        (values.offset, *values.buffers()),
+        (times.offset, times.buffers()[1]),
+    )
 
 
 def record_of(odd: pyarrow.StructScalar) -> Record:
