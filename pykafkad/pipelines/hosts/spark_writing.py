@@ -22,7 +22,6 @@ from pykafkad.pipelines.hosts.spark import BAD, QueryFailed, failed_at, without_
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.rows import Headers, row_of
 from pykafkad.pipelines.plan.topology import Plan
-from pykafkad.pipelines.spark_sql.statements import Chain
 from pykafkad.tools import failures
 
 if TYPE_CHECKING:
@@ -64,14 +63,13 @@ class BatchWriter:
     query_id: str
     sink: BatchSink
     done: Callable[[Done], object]
-    chain: Chain | None = None
-    """What a statement without state is; else the frame has the rows of operators."""
+    has_results: bool = False
+    """Of a statement without state; else the frame has the rows of operators."""
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        of = PackedRows if self.chain is None else Results
-        rows = frame if self.chain is None else self.chain.applied(frame)
+        of = Results if self.has_results else PackedRows
         writer = of(self.plan, self.query_id, self.sink, batch)
-        for task in rows.mapInArrow(writer, SUMMARY).collect():
+        for task in frame.mapInArrow(writer, SUMMARY).collect():
             self.done(Done(task.written, task.bad, list(task.said)))
 
 
