@@ -3,6 +3,8 @@ the cluster, who leads and follows, what becomes of it when brokers die, groups,
 
 from __future__ import annotations
 
+import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +22,10 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from compat_tests.cluster.kraft import KAFKA, OURS, KraftCluster
+from compat_tests.cluster.kraft import JAVA, KAFKA, OURS, KraftCluster
 from compat_tests.cluster.records import Writer, check_nothing_lost, read_all
 from compat_tests.cluster.test_mixed import Counting
+from compat_tests.reference import SCRIPT
 from pykafkad.messages import (
     ApiVersionsRequest,
     DescribeClusterRequest,
@@ -34,6 +37,7 @@ from pykafkad.messages import (
 REAL, OURS_2, OURS_3 = 1, 2, 3
 PARTITIONS = 3
 WAIT_S = 60.0
+JAVA_PRODUCERS, JAVA_RECORDS = 4, 4000
 
 
 @pytest.fixture(scope="module")
@@ -225,6 +229,32 @@ def test_groups_and_transactions_go_on_where_their_coordinators_go(cluster: Kraf
         cluster.until_in_sync("transactions", "__transaction_state", "__consumer_offsets")
     counted.transact()
     assert sorted(read_all(cluster.bootstrap_servers, "transactions", 2)) == sorted(counted.committed)
+
+
+def test_short_transactions_of_the_java_client_follow_each_other_on_brokers_of_both_kinds(
+    cluster: KraftCluster,
+) -> None:
+    """Kafka's coordinator ends a transaction for its client before the markers are written (transaction.version 2), so
+    that leaders of our kind are sent the next one while the markers of the last are under way."""
+    create(cluster, REAL, "java", partitions=6)
+    servers = f"bootstrap.servers={cluster.bootstrap_servers}"
+    fixed = ("--topic", "java", "--record-size", "50", "--throughput", "1000", "--producer-props", servers)
+    short = ("--num-records", str(JAVA_RECORDS), "--transaction-duration-ms", "10")
+    running = [
+        subprocess.Popen(
+            [str(SCRIPT), "producer-perf", *fixed, *short, "--transactional-id", f"java-{number}"],
+            env={**os.environ, **JAVA},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        for number in range(JAVA_PRODUCERS)
+    ]
+    for process in running:
+        said, _ = process.communicate(timeout=2 * WAIT_S)
+        assert process.returncode == 0, said[-2000:]
+    found = read_all(cluster.bootstrap_servers, "java", 6)
+    assert len(found) == JAVA_PRODUCERS * JAVA_RECORDS
 
 
 def test_a_broker_that_leaves_in_order_has_its_leaders_moved_before(cluster: KraftCluster) -> None:

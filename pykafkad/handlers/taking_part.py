@@ -10,6 +10,7 @@ transaction begins in a partition of which the coordinator does not know that it
 
 from __future__ import annotations
 
+from contextlib import suppress
 from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -73,6 +74,25 @@ class Verified:
         self.begun: dict[Replica, Verification] = {}  # and answered well, unless there is a refusal
         self.refusals: dict[Partition, KafkaError] = {}
 
+    def begin(
+        self, replica: Replica, producer: tuple[int, int], sequence: int, adds: bool, now_ms: int
+    ) -> bool:
+        """Whether the coordinator has to be asked. KafkaError: the producer is fenced."""
+        begun = replica.producers.begin_verification(*producer, sequence, adds, now_ms)
+        if begun is None:
+            return False
+        self.begun[replica] = begun
+        return True
+
+    def begin_again(
+        self, producer: tuple[int, int], sequences: Iterable[int], adds: bool, now_ms: int
+    ) -> None:
+        """Before the coordinator is asked again: what it says then counts after an end marker that has come since
+        the first time. Whoever is fenced by now is told when he appends."""
+        for replica, sequence in zip(list(self.begun), sequences, strict=True):
+            with suppress(KafkaError):
+                self.begin(replica, producer, sequence, adds, now_ms)
+
     def holds(self, replica: Replica, producer_id: int) -> bool:
         """Whether the answer still counts in this partition."""
         begun = self.begun.get(replica)
@@ -126,12 +146,10 @@ def of_offsets(
         return None
     known = Verified()
     now_ms = broker.clock.now_ms()
-    begun = replica.producers.begin_verification(*producer, NO_SEQUENCE, client.adds, now_ms)
-    if begun is not None:
-        known.begun[replica] = begun
-        asked = [(replica.topic, replica.index)]
-        codes = yield from told(broker, transactional_id, producer, asked, client)
-        code = in_words_of(client, codes[asked[0]])
+    if known.begin(replica, producer, NO_SEQUENCE, client.adds, now_ms):
+        asked = {(replica.topic, replica.index): NO_SEQUENCE}
+        codes = yield from told(broker, transactional_id, producer, asked, client, known)
+        code = in_words_of(client, codes[replica.topic, replica.index])
         if code:
             raise KafkaError(code)
     return known
@@ -164,7 +182,7 @@ def verified(
 ) -> Work[Verified]:
     """Ask the coordinator about the partitions in which the transaction is not under way."""
     known = Verified()
-    asked: list[Partition] = []
+    asked: dict[Partition, int] = {}
     now_ms = broker.clock.now_ms()
     for pause, (partition, sequence) in each(sequences.items(), FEW):
         if pause:
@@ -173,15 +191,12 @@ def verified(
         if replica is None or replica.leadership is None:
             continue  # which the append says
         try:
-            begun = replica.producers.begin_verification(*producer, sequence, client.adds, now_ms)
+            if known.begin(replica, producer, sequence, client.adds, now_ms):
+                asked[partition] = sequence
         except KafkaError as error:
             known.refusals[partition] = KafkaError(error.code)
-            continue
-        if begun is not None:
-            known.begun[replica] = begun
-            asked.append(partition)
     if asked:
-        codes = yield from told(broker, transactional_id, producer, asked, client)
+        codes = yield from told(broker, transactional_id, producer, asked, client, known)
         for pause, (partition, code) in each(codes.items(), FEW):
             if pause:
                 yield GO_ON
@@ -194,10 +209,12 @@ def told(
     broker: Broker,
     transactional_id: str | None,
     producer: tuple[int, int],
-    asked: list[Partition],
+    asked: dict[Partition, int],
     client: Client,
+    known: Verified,
 ) -> Work[Codes]:
-    """What the coordinator says. While it still ends the transaction before, it is asked again where we add: to have the
+    """What the coordinator says of the partitions that are asked about, with the sequences of their batches, in the order
+    in which they were begun. While it still ends the transaction before, it is asked again where we add: to have the
     batch sent again would take the client longer."""
     if not transactional_id:
         return dict.fromkeys(asked, errors.INVALID_REQUEST)
@@ -207,7 +224,7 @@ def told(
     pause_ms = FIRST_PAUSE_MS
     while True:
         wait = Wait()
-        broker.takes_part.take_part(transactional_id, *producer, asked, client.adds, wait.come)
+        broker.takes_part.take_part(transactional_id, *producer, list(asked), client.adds, wait.come)
         codes: Codes = yield from wait.result()
         if not client.adds or errors.CONCURRENT_TRANSACTIONS not in codes.values() or now_ms() >= end_ms:
             return codes
@@ -215,6 +232,7 @@ def told(
         broker.coordinator_loop.call_later(pause_ms, wait.come)
         yield from wait.result()
         pause_ms = min(2 * pause_ms, config["add.partitions.to.txn.retry.backoff.ms"])
+        known.begin_again(producer, asked.values(), client.adds, broker.clock.now_ms())
 
 
 def in_words_of(client: Client, code: int) -> int:

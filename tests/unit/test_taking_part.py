@@ -236,6 +236,23 @@ def test_a_coordinator_that_ends_the_last_transaction_is_asked_again(desk: Desk)
     assert desk.codes(given, ADDS) == {0: NONE}
 
 
+@SHAPES
+def test_the_marker_of_the_last_transaction_comes_before_the_answer_that_counts(
+    desk: Desk, shape: dict[int, bytes]
+) -> None:
+    """A coordinator on another broker has ended a transaction for its client before the markers are written: with the
+    epoch that the next transaction has, since transaction version 2."""
+    desk.produced(produce(data(epoch=0)))
+    desk.coordinator.codes = [errors.CONCURRENT_TRANSACTIONS]
+    parts = {index: data(epoch=1) for index in shape}
+    given = desk.begin(produce(parts), ADDS)
+    desk.end("t", 0, epoch=1, committed=True)
+    for _ in range(3):
+        desk.advance(1)
+    assert desk.codes(given, ADDS) == dict.fromkeys(shape, NONE)
+    assert desk.replicas.table["t", 0].producers.is_under_way(7, 1)
+
+
 def test_it_is_asked_for_as_long_as_the_config_says(desk: Desk) -> None:
     desk.coordinator.codes = [errors.CONCURRENT_TRANSACTIONS] * 100
     given = desk.begin(produce(data()), ADDS)
