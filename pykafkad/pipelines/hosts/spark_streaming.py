@@ -192,7 +192,8 @@ class FirstOfTopics:
     def __init__(self, name: str, stages: Mapping[str, Stages], buckets: int, query_id: str) -> None:
         self.name, self.query_id, self.first = name, query_id, First(stages, buckets)
 
-    COLUMNS = ("topic", "partition", "offset", "key", "value", "headers", "unix_millis(timestamp) AS time")
+    HEADERS = "coalesce(headers, array()) AS headers"  # lists that are not there make batches slow, see ARROW
+    COLUMNS = ("topic", "partition", "offset", "key", "value", HEADERS, "unix_millis(timestamp) AS time")
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         self.first.left_out = LeftOut(self.first.stages[self.name].plan, self.query_id)
@@ -208,7 +209,7 @@ class FirstOfTopics:
         """Each record with its place: the greatest time so far of its partition, the partition, its offset."""
         columns = (values_of(batch.column(name)) for name in ("topic", "partition", "offset", "key", "value"))
         headers = batch.column("headers")
-        plain = repeat(()) if headers.null_count == len(headers) else map(headers_of, headers.to_pylist())
+        plain = repeat(()) if not len(headers.flatten()) else map(headers_of, headers.to_pylist())
         rows = zip(*columns, plain, values_of(batch.column("time")), strict=False)
         for topic, partition, offset, key, value, theirs, time in rows:
             at = topic, partition
