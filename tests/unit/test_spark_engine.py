@@ -12,6 +12,7 @@ import pytest
 
 from pykafkad.pipelines import StatementError
 from pykafkad.pipelines.checking import Checker
+from pykafkad.pipelines.hosts.spark import NoSpark
 from pykafkad.pipelines.hosts.spark_streaming import StreamingQueryOptions, failure_of
 from pykafkad.pipelines.hosts.spark_writing import Done
 from pykafkad.pipelines.running import spark_engine
@@ -76,7 +77,7 @@ class World:
         broker = SimpleNamespace(
             bootstrap="b:1", configs={}, ends=lambda partitions: {one: self.ends[one] for one in partitions}
         )
-        self.spark = SimpleNamespace(stop=lambda: None)
+        self.spark: Any = SimpleNamespace(stop=lambda: None)
         self.engine = self.fresh(broker, script)
 
     def fresh(self, broker: Any, script: str, changed: str | None = None) -> SparkEngine:
@@ -84,7 +85,9 @@ class World:
         assert not list(checker.script(script, "x.sql"))
         self.session, self.broker = checker.session, broker
         checkpoints = SparkCheckpoints(str(self.directory), changed)
-        engine = SparkEngine(cast(Any, broker), self.said.append, cast(Any, self.spark), checkpoints)
+        engine = SparkEngine(
+            cast(Any, broker), self.said.append, lambda: cast(Any, self.session_made()), checkpoints
+        )
         for query_id, meaning in self.session.meanings.items():
             engine.start(query_id, meaning.plan, {(meaning.plan.topics()[0], 0): 0})
         return engine
@@ -93,6 +96,11 @@ class World:
         query = Streaming(options)
         self.started.append((name, query))
         return query
+
+    def session_made(self) -> Any:
+        if isinstance(self.spark, Exception):
+            raise self.spark
+        return self.spark
 
     def begin(self) -> None:
         self.engine.begin(self.session)
@@ -236,3 +244,60 @@ def test_without_a_directory_nothing_is_left_behind() -> None:
     assert kept()
     checkpoints.close()
     assert not kept()
+
+
+# --- in the shell: Spark begins behind the prompt, and statements come one by one
+
+
+def test_queries_wait_for_the_session(world: World) -> None:
+    world.spark, made = None, world.spark
+    world.begin()
+    assert not world.started and world.engine.is_behind()
+    world.spark = made
+    world.engine.step()
+    assert [name for name, _ in world.started] == ["T", "C"]
+
+
+def test_where_there_is_no_session_queries_fail_and_say_why(world: World) -> None:
+    world.spark = NoSpark("Spark does not begin")
+    world.begin()
+    assert [task.problem for task in world.engine.tasks.values()] == ["Spark does not begin"] * 2
+    world.engine.close()
+
+
+def test_a_query_of_a_later_statement_begins_beside_the_others(world: World) -> None:
+    late = {query_id: world.engine.tasks.pop(query_id) for query_id in list(world.engine.tasks)[1:]}
+    world.begin()
+    world.engine.tasks.update(late)
+    world.begin()
+    assert [name for name, _ in world.started] == ["T", "C"]
+
+
+def test_a_paused_query_stops_and_goes_on_from_its_checkpoint(world: World) -> None:
+    world.begin()
+    name, query = world.started[0]
+    task = next(iter(world.engine.tasks.values()))
+    query.read(0, 7, '{"s": {"0": 7}}', '{"s": {"0": 9}}')
+    task.is_paused = True
+    world.engine.step()
+    world.engine.step()
+    assert query.stopped and task.counts.read == 7 and len(world.started) == 2
+    task.is_paused = False
+    world.engine.step()
+    assert [each for each, _ in world.started] == ["T", "C", name] and task.runs
+
+
+def test_rows_of_a_push_query_wait_for_the_session(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def shown(spark: Any, plan: Any, options: StreamingQueryOptions, told: Any) -> Any:
+        asked.append((spark, options.starting_offsets))
+        yield "row"
+
+    monkeypatch.setattr(spark_engine, "shown", shown)
+    world.spark, made = None, world.spark
+    plan = next(iter(world.engine.tasks.values())).plan
+    rows = world.engine.pushed(plan, {("s", 0): 3})
+    assert next(rows) is None and not asked
+    world.spark = made
+    assert next(rows) == cast(Any, "row") and asked == [(made, '{"s": {"0": 3}}')]

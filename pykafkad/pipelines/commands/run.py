@@ -48,7 +48,6 @@ the options --bootstrap-server, --master and --once are for it.
 With --once and --until-idle queries begin at the earliest records unless the script sets auto.offset.reset.
 """
 OPTIONS = ("--bootstrap-server", "--command-config", "--host", "--master", "--checkpoints", "--changed")
-IDLE_S = 0.01
 HOSTS = ("local", "spark")
 REALTIME = "--realtime"
 REAL_TIME_MASTER = "local[64]"
@@ -114,15 +113,10 @@ def spark_runner(given: Arguments) -> Runner:
     realtime = REALTIME in given.flags
     master = given.values.get("--master", REAL_TIME_MASTER if realtime else "local[*]")
     log = checkpoints.directory / "spark.log"
-    begins = log.stat().st_size if log.exists() else 0
-    try:
-        with spark.saying_into(log):
-            made = spark.session(master, spark.running(jars))
-    except spark.NoSpark as error:
-        said = log.read_bytes()[begins:].decode(errors="replace").splitlines()
-        why = next((f": {line}" for line in said if "Exception" in line or "Error" in line), "")
-        raise spark.NoSpark(f"{error}{why}") from None
-    return Runner(broker, output.error, engine=SparkEngine(broker, output.error, made, checkpoints, realtime))
+    with spark.saying_into(log):
+        made = spark.session_that_says(master, spark.running(jars), log)
+    engine = SparkEngine(broker, output.error, lambda: made, checkpoints, realtime)
+    return Runner(broker, output.error, engine=engine)
 
 
 def connected(given: Arguments) -> Broker:
@@ -163,7 +157,7 @@ def _go_on(runner: Runner, progress: Progress, until_idle: bool) -> None:
             continue
         if until_idle and not engine.is_behind():
             break
-        time.sleep(IDLE_S)
+        time.sleep(engine.pause_s)
     runner.keep(now=True)
 
 

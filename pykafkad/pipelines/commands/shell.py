@@ -24,10 +24,12 @@ Ctrl-C ends what is shown. Tab completes. exit, or Ctrl-D, ends the shell and th
 
 
 def main(arguments: Sequence[str]) -> int:
-    given = Arguments(arguments, ("--bootstrap-server", "--command-config", "--execute"))
+    given = Arguments(
+        arguments, ("--bootstrap-server", "--command-config", "--execute", "--host", "--master")
+    )
     if given.files:
         raise UsageError(f"what is {given.files[0]}? `pykafkad sql run {given.files[0]}` runs a script")
-    behind = Behind(*_where(given))
+    behind = Behind(*_where(given), _master(given))
     try:
         if "--execute" in given.values:
             return obey_all(behind, given.values["--execute"])
@@ -48,6 +50,22 @@ def _where(given: Arguments) -> tuple[str | None, dict[str, str]]:
         settings.check_security(configs)
     named = given.values.get("--bootstrap-server") or configs.get("bootstrap.servers")
     return named or os.environ.get("KAFKA_BOOTSTRAP_SERVERS") or None, configs
+
+
+def _master(given: Arguments) -> str | None:
+    """Spark's, where it is to run the queries."""
+    host = given.values.get("--host", "local")
+    if host not in ("local", "spark"):
+        raise UsageError(f"--host {host}: local or spark")
+    if host == "local":
+        if "--master" in given.values:
+            raise UsageError("--master goes with --host spark")
+        return None
+    from pykafkad.pipelines.commands.test import missing_for_spark
+
+    if (missing := missing_for_spark()) is not None:
+        raise UsageError(f"{missing}; --host local needs neither Spark nor Java")
+    return given.values.get("--master", "local[*]")
 
 
 def obey_all(behind: Behind, text: str) -> int:

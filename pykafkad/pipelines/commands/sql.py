@@ -23,6 +23,8 @@ a semicolon; Ctrl-C ends what is shown, `exit` the shell. `pykafkad sql COMMAND 
   --bootstrap-server HOST:PORT  the brokers; without it those of KAFKA_BOOTSTRAP_SERVERS, else a broker for the
                     occasion, whose data is gone at the end
   --command-config FILE  configs of a Kafka client
+  --host HOST       where queries run: local, in this process (the default), or spark, which begins behind the prompt
+  --master URL      of spark: its cluster; without it, all processors of this machine (local[*])
   --execute SQL     obey these statements and end; what they say goes to standard output
 """
 

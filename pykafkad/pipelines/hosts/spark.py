@@ -90,6 +90,17 @@ def session(master: str = "local[2]", configs: Mapping[str, str] | None = None) 
     return made
 
 
+def session_that_says(master: str, configs: Mapping[str, str], log: Path) -> SparkSession:
+    """The same where what the JVM says goes into a file: there it may say why it does not begin."""
+    begins = log.stat().st_size if log.exists() else 0
+    try:
+        return session(master, configs)
+    except NoSpark as error:
+        said = log.read_bytes()[begins:].decode(errors="replace").splitlines()
+        why = next((f": {line}" for line in said if "Exception" in line or "Error" in line), "")
+        raise NoSpark(f"{error}{why}") from None
+
+
 @contextmanager
 def configured(spark: SparkSession, configs: Mapping[str, str]) -> Iterator[None]:
     """With these configs of Spark, which a query that begins meanwhile keeps."""
@@ -119,6 +130,15 @@ def saying_into(file: Path) -> Iterator[None]:
         sys.stderr.flush()
         os.dup2(before, 2)
         os.close(before)
+
+
+def say_aside(file: Path) -> None:
+    """From now on this process writes into a file what is for its standard error, as the JVM does that it begins; but
+    what Python says goes where it went."""
+    sys.stderr.flush()
+    sys.stderr = os.fdopen(os.dup(2), "w", buffering=1, errors="backslashreplace")
+    with file.open("ab") as log:
+        os.dup2(log.fileno(), 2)
 
 
 def running(jars: Iterable[Path]) -> dict[str, str]:

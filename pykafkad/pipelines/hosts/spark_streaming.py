@@ -92,14 +92,14 @@ def start(spark: SparkSession, name: str, plan: Plan, options: StreamingQueryOpt
 def _started(spark: SparkSession, name: str, plan: Plan, options: StreamingQueryOptions) -> StreamingQuery:
     assert plan.sink is not None, "only a plan with a sink writes"
     query_id = options.query_id or name
-    records = _records(spark, plan, options)
+    records = records_of(spark, plan, options)
     if options.realtime and not_in_real_time(plan, options.exactly_once) is None:
         return _real_time(records, name, plan, options)
     chain = chain_of(plan, options.compiles)
     sink = BatchSink(
         options.identity or name, plan.sink.topic, options.bootstrap, options.configs, options.exactly_once
     )
-    rows = chain.applied(records) if chain is not None else _operated(records, name, plan, options, query_id)
+    rows = chain.applied(records) if chain is not None else operated(records, name, plan, options, query_id)
     writer = (
         rows.writeStream.queryName(name)
         .outputMode("append")
@@ -139,7 +139,7 @@ def _real_time(records: DataFrame, name: str, plan: Plan, options: StreamingQuer
     return query
 
 
-def _operated(
+def operated(
     records: DataFrame, name: str, plan: Plan, options: StreamingQueryOptions, query_id: str
 ) -> DataFrame:
     stages = {name: Stages(plan)}
@@ -148,7 +148,7 @@ def _operated(
     return later_stages(moving, stages, options.buckets, query_id, plan.every_change)
 
 
-def _records(spark: SparkSession, plan: Plan, options: StreamingQueryOptions) -> DataFrame:
+def records_of(spark: SparkSession, plan: Plan, options: StreamingQueryOptions) -> DataFrame:
     """What the topics have that is committed. What retention has taken is gone, and no reason to fail."""
     reader = spark.readStream.format("kafka")
     waits = {"fetch.max.wait.ms": "10"}  # a batch's last fetch waits so long for more

@@ -145,7 +145,7 @@ def said(error: Exception) -> str:
 
 
 class Engine:
-    exactly_once = False
+    exactly_once, pause_s = False, 0.01
 
     def __init__(self, broker: Broker, told: Callable[[str], object]) -> None:
         self.broker = broker
@@ -167,6 +167,9 @@ class Engine:
 
     def begin(self, session: Session) -> None:
         """Queries have begun with their statements."""
+
+    def pushed(self, plan: Plan, starts: Mapping[Partition, int]) -> None:
+        """Whoever asks runs it, in a loop of its own."""
 
     def stop(self, query_id: str) -> None:
         self.tasks.pop(query_id).reading.close()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Protocol
 
 from pykafkad.pipelines.analysis.session import Session
+from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.topology import Plan, States
 from pykafkad.tools.admin import Partition
 
@@ -42,6 +43,8 @@ class RunningQuery(Protocol):
 class QueryEngine(Protocol):
     exactly_once: bool
     """Whether it can write exactly once."""
+    pause_s: float
+    """Between two steps when the last one found nothing to do."""
 
     @property
     def tasks(self) -> Mapping[str, RunningQuery]: ...
@@ -56,7 +59,7 @@ class QueryEngine(Protocol):
     ) -> None: ...
 
     def begin(self, session: Session) -> None:
-        """The script is obeyed: what has waited for that begins."""
+        """The statements so far are obeyed: what has waited for that begins."""
 
     def stop(self, query_id: str) -> None: ...
 
@@ -65,6 +68,9 @@ class QueryEngine(Protocol):
 
     def step(self) -> bool:
         """Looks after the queries; whether there may be more to do at once."""
+
+    def pushed(self, plan: Plan, starts: Mapping[Partition, int]) -> Iterator[Row | None] | None:
+        """The rows of a push query, None while there are none; None: whoever asks runs it."""
 
     def is_behind(self) -> bool:
         """Whether anything is left that a query which runs has not read."""

@@ -27,7 +27,7 @@ from pykafkad.pipelines.running.engine import Engine
 from pykafkad.pipelines.running.explaining import explained
 from pykafkad.pipelines.running.hosting import QueryEngine
 from pykafkad.pipelines.running.inserting import inserted
-from pykafkad.pipelines.running.selecting import Selection, printed, selection
+from pykafkad.pipelines.running.selecting import Selection, printed, selection, shown
 from pykafkad.pipelines.settings import EXACTLY_ONCE
 from pykafkad.pipelines.showing import described_function, functions, query
 from pykafkad.pipelines.syntax import ast
@@ -182,6 +182,9 @@ class Runner:
             starts = self.broker.begins(self.broker.partitions(meaning.plan.topics()))
         else:
             starts = self.beginning(meaning)
+            rows = self.engine.pushed(meaning.plan, starts)
+            if rows is not None:
+                return shown(query, meaning, rows)
         return selection(self._another_broker(), query, meaning, starts, self._told)
 
     def printed(self, statement: ast.PrintTopic) -> Iterator[str | None]:

@@ -47,7 +47,12 @@ def selection(
     """`broker` is the selection's own, which is closed with it."""
     task = Task("The query", meaning.plan, Reading(broker, starts), told)
     rows = _pushed(task) if query.emit is not None else _pulled(task, broker, meaning)
-    return Selection(meaning.value, _limited(_closing(rows, task, broker), meaning, query.limit))
+    return shown(query, meaning, _closing(rows, task, broker))
+
+
+def shown(query: Query, meaning: Meaning, rows: Iterator[Row | None]) -> Selection:
+    """Of rows that come from elsewhere."""
+    return Selection(meaning.value, _limited(rows, meaning, query.limit))
 
 
 def _pushed(task: Task) -> Iterator[Row | None]:

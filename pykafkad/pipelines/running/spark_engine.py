@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.errors import StatementError
+from pykafkad.pipelines.hosts.spark import NoSpark
+from pykafkad.pipelines.hosts.spark_showing import shown
 from pykafkad.pipelines.hosts.spark_streaming import (
     StreamingQueryOptions,
     failure_of,
@@ -21,6 +24,7 @@ from pykafkad.pipelines.hosts.spark_streaming import (
     start,
 )
 from pykafkad.pipelines.hosts.spark_writing import Done
+from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.topology import Plan, States
 from pykafkad.pipelines.running.broker import Broker
 from pykafkad.pipelines.running.hosting import Counts
@@ -31,7 +35,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-PAUSE_S = 0.1
 ATTEMPTS = 5
 BAD_SAID = 10
 
@@ -107,18 +110,26 @@ def _offsets(text: str | None) -> dict[Partition, int]:
     return {(topic, int(index)): at for topic, ends in (found or {}).items() for index, at in ends.items()}
 
 
+def _in_json(starts: Mapping[Partition, int]) -> str:
+    offsets: dict[str, dict[str, int]] = {}
+    for (topic, index), offset in starts.items():
+        offsets.setdefault(topic, {})[str(index)] = offset
+    return json.dumps(offsets)
+
+
 class SparkEngine:
-    exactly_once = True
+    exactly_once, pause_s = True, 0.1
 
     def __init__(
         self,
         broker: Broker,
         told: Callable[[str], object],
-        spark: SparkSession,
+        spark: Callable[[], SparkSession | None],
         checkpoints: SparkCheckpoints,
         realtime: bool = False,
     ) -> None:
-        """`realtime`: queries run in Spark's real-time mode where they can."""
+        """`spark`: the session; None while it is being made. `realtime`: queries run in Spark's real-time mode where
+        they can."""
         self.broker, self.told, self._realtime = broker, told, realtime
         self.tasks: dict[str, SparkTask] = {}
         self._spark, self._checkpoints = spark, checkpoints
@@ -138,6 +149,8 @@ class SparkEngine:
     def begin(self, session: Session) -> None:
         """Finds the queries' checkpoints; they begin with the next step."""
         for query_id, task in self.tasks.items():
+            if task.checkpoint is not None:
+                continue
             task.checkpoint = self._checkpoints.found(session, query_id)
             if not task.checkpoint.goes_on:
                 task.positions = dict(task.starts)
@@ -161,36 +174,50 @@ class SparkEngine:
 
     def step(self) -> bool:
         for task in list(self.tasks.values()):
-            if task.query is not None:
+            if task.query is not None and task.is_paused:
+                self._pause(task)
+            elif task.query is not None:
                 self._look(task)
             elif task.runs and time.monotonic() >= task.waits_until and self._may_begin(task):
                 self._begin(task)
-        time.sleep(PAUSE_S)
         return False
+
+    def _pause(self, task: SparkTask) -> None:
+        """It goes on from its checkpoint."""
+        assert task.query is not None
+        task.look()
+        task.query.stop()
+        task.query = None
 
     def _may_begin(self, task: SparkTask) -> bool:
         """Of what is read once all must have been written."""
         return not self._once or not _awaits(task, [one for one in self.tasks.values() if one.runs])
 
     def _begin(self, task: SparkTask) -> None:
+        try:
+            spark = self._spark()
+        except Exception as error:
+            task.fail(one_line(str(error)))
+            return
+        if spark is not None:
+            self._begin_in(spark, task)
+
+    def _begin_in(self, spark: SparkSession, task: SparkTask) -> None:
         assert task.checkpoint is not None, "the engine was begun"
-        offsets: dict[str, dict[str, int]] = {}
-        for (topic, index), offset in task.starts.items():
-            offsets.setdefault(topic, {})[str(index)] = offset
         options = StreamingQueryOptions(
             self.broker.bootstrap,
             self._checkpoints.directory,
             self.broker.configs,
             task.exactly_once,
             until_idle=self._once,
-            starting_offsets=json.dumps(offsets),
+            starting_offsets=_in_json(task.starts),
             done=task.batch_done,
             identity=task.checkpoint.identity,
             query_id=task.id,
             realtime=self._in_real_time(task),
         )
         try:
-            task.query = start(self._spark, task.checkpoint.name, task.plan, options)
+            task.query = start(spark, task.checkpoint.name, task.plan, options)
         except Exception as error:
             task.fail(one_line(str(error)))
 
@@ -231,5 +258,20 @@ class SparkEngine:
     def close(self) -> None:
         for query_id in list(self.tasks):
             self.stop(query_id)
-        self._spark.stop()
+        with suppress(NoSpark):  # then there is nothing to stop
+            spark = self._spark()
+            if spark is not None:
+                spark.stop()
         self._checkpoints.close()
+
+    def pushed(self, plan: Plan, starts: Mapping[Partition, int]) -> Iterator[Row | None]:
+        options = StreamingQueryOptions(
+            self.broker.bootstrap,
+            self._checkpoints.directory,
+            self.broker.configs,
+            starting_offsets=_in_json(starts),
+        )
+        while (spark := self._spark()) is None:
+            yield None
+            time.sleep(self.pause_s)
+        yield from shown(spark, plan, options, self.told)
