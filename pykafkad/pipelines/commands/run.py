@@ -11,7 +11,7 @@ from types import FrameType
 from pykafkad.pipelines.checking import Checker, read
 from pykafkad.pipelines.commands.arguments import Arguments, UsageError
 from pykafkad.pipelines.commands.explain import width
-from pykafkad.pipelines.commands.test import missing_for_spark
+from pykafkad.pipelines.commands.host import is_spark
 from pykafkad.pipelines.rendering import lines
 from pykafkad.pipelines.running.broker import Broker
 from pykafkad.pipelines.running.checkpoints import ANEW, KEEP, Checkpoints
@@ -48,7 +48,6 @@ the options --bootstrap-server, --master and --once are for it.
 With --once and --until-idle queries begin at the earliest records unless the script sets auto.offset.reset.
 """
 OPTIONS = ("--bootstrap-server", "--command-config", "--host", "--master", "--checkpoints", "--changed")
-HOSTS = ("local", "spark")
 REALTIME = "--realtime"
 REAL_TIME_MASTER = "local[64]"
 """In real-time mode every partition that is read has a task of its own, which waits most of the time."""
@@ -79,21 +78,15 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _is_for_spark(given: Arguments) -> bool:
-    """Whether Spark runs the queries, which can then be: else it is a UsageError."""
-    host, changed = given.values.get("--host", "spark"), given.values.get("--changed")
-    if host not in HOSTS:
-        raise UsageError(f"--host {host}: {' or '.join(HOSTS)}")
-    if host != "spark" and "--master" in given.values:
-        raise UsageError("--master goes with --host spark")
-    if REALTIME in given.flags and (host != "spark" or given.flags & {"--once", "--until-idle"}):
+    """Whether Spark runs the queries. UsageError: the options do not go together."""
+    on_spark, changed = is_spark(given, "spark"), given.values.get("--changed")
+    if REALTIME in given.flags and (not on_spark or given.flags & {"--once", "--until-idle"}):
         raise UsageError(f"{REALTIME} goes with --host spark, and not with an end")
     if changed not in (None, KEEP, ANEW):
         raise UsageError(f"--changed {changed}: {KEEP} or {ANEW}")
     if changed is not None and "--checkpoints" not in given.values:
         raise UsageError("--changed goes with --checkpoints")
-    if host == "spark" and (missing := missing_for_spark()) is not None:
-        raise UsageError(f"{missing}; --host local needs neither Spark nor Java")
-    return host == "spark"
+    return on_spark
 
 
 def _checkpoints(given: Arguments) -> Checkpoints | None:

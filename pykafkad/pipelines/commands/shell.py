@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pykafkad.pipelines.commands.arguments import Arguments, UsageError
 from pykafkad.pipelines.commands.background import Behind
+from pykafkad.pipelines.commands.host import is_spark
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.syntax import tokens
 from pykafkad.pipelines.syntax.tokens import Piece
@@ -54,17 +55,8 @@ def _where(given: Arguments) -> tuple[str | None, dict[str, str]]:
 
 def _master(given: Arguments) -> str | None:
     """Spark's, where it is to run the queries."""
-    host = given.values.get("--host", "local")
-    if host not in ("local", "spark"):
-        raise UsageError(f"--host {host}: local or spark")
-    if host == "local":
-        if "--master" in given.values:
-            raise UsageError("--master goes with --host spark")
+    if not is_spark(given, "local"):
         return None
-    from pykafkad.pipelines.commands.test import missing_for_spark
-
-    if (missing := missing_for_spark()) is not None:
-        raise UsageError(f"{missing}; --host local needs neither Spark nor Java")
     return given.values.get("--master", "local[*]")
 
 

@@ -189,11 +189,11 @@ def failure_of(query: StreamingQuery) -> tuple[str, bool] | None:
 class FirstOfTopics:
     """The stage without state over what Spark's Kafka source gives, which is a partition's records in their order."""
 
-    def __init__(self, name: str, stages: Mapping[str, Stages], buckets: int, query_id: str) -> None:
-        self.name, self.query_id, self.first = name, query_id, First(stages, buckets)
-
     HEADERS = "coalesce(headers, array()) AS headers"  # lists that are not there make batches slow, see ARROW
     COLUMNS = ("topic", "partition", "offset", "key", "value", HEADERS, "unix_millis(timestamp) AS time")
+
+    def __init__(self, name: str, stages: Mapping[str, Stages], buckets: int, query_id: str) -> None:
+        self.name, self.query_id, self.first = name, query_id, First(stages, buckets)
 
     def __call__(self, batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         self.first.left_out = LeftOut(self.first.stages[self.name].plan, self.query_id)
