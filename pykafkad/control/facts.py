@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from pykafkad.control import group_facts
 from pykafkad.control.lines import CommandError, check_known, text
 from pykafkad.control.status import broker_facts
-from pykafkad.coordinator.runtime.hosts import java_text
 from pykafkad.errors import KafkaError
 from pykafkad.message_views import cut
+from pykafkad.pure.hosts import java_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -132,7 +132,7 @@ def fetches(broker: Broker, topics: set[str]) -> Iterator[Row | None]:
 
 def client_facts(client_id: str, address: str, *, idle_ms: int = 0, connected: bool = True) -> Row:
     """`host`: as groups have it of their members."""
-    host = java_text(address.rpartition(":")[0]).removeprefix("/")
+    host = java_text(address.rpartition(":")[0])
     return {
         "client_id": cut(client_id),
         "address": address,

@@ -11,12 +11,12 @@ import pytest
 from pykafkad import errors, messages, slices
 from pykafkad.config import TopicConfig
 from pykafkad.coordinator.groups import random_id
-from pykafkad.coordinator.runtime.hosts import java_text
 from pykafkad.coordinator.runtime.runtime import partition_for
 from pykafkad.errors import KafkaError
 from pykafkad.hot import records
 from pykafkad.pure.effects import Effects
 from pykafkad.pure.groups.offsets import Offsets
+from pykafkad.pure.hosts import java_text
 from pykafkad.storage.log.log import Log
 from tests.unit.coordinator_kit import OFFSETS, GroupDesk, commit_request
 from tests.unit.data_kit import Connection
@@ -64,12 +64,12 @@ def test_ids_are_random_uuids_as_java_writes_them() -> None:
 @pytest.mark.parametrize(
     ("address", "text"),
     [
-        ("127.0.0.1", "/127.0.0.1"),
-        ("::1", "/0:0:0:0:0:0:0:1"),
-        ("::", "/0:0:0:0:0:0:0:0"),
-        ("2001:db8::a:0:1", "/2001:db8:0:0:0:a:0:1"),
-        ("fe80::1%eth0", "/fe80:0:0:0:0:0:0:1%eth0"),
-        ("::ffff:10.0.0.7", "/10.0.0.7"),
+        ("127.0.0.1", "127.0.0.1"),
+        ("::1", "0:0:0:0:0:0:0:1"),
+        ("::", "0:0:0:0:0:0:0:0"),
+        ("2001:db8::a:0:1", "2001:db8:0:0:0:a:0:1"),
+        ("fe80::1%eth0", "fe80:0:0:0:0:0:0:1%eth0"),
+        ("::ffff:10.0.0.7", "10.0.0.7"),
     ],
 )
 def test_hosts_are_shown_as_java_shows_them(address: str, text: str) -> None:

@@ -50,9 +50,9 @@ class Asker(Caller):
 
     @property
     def client_host(self) -> str:
-        from pykafkad.coordinator.runtime.hosts import java_text
+        from pykafkad.pure.hosts import java_text
 
-        return java_text(self.context.connection.peer[0])
+        return f"/{java_text(self.context.connection.peer[0])}"
 
 
 class AskerInSlices(Asker):
