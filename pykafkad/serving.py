@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     from pykafkad.clock import Clock
+    from pykafkad.cluster.acls import Acls
     from pykafkad.cluster.client_quotas import ClientQuotas
     from pykafkad.cluster.config_changes import ConfigChanges
     from pykafkad.cluster.controller import RunningController
@@ -59,8 +60,9 @@ log = logger("server")
 
 
 class ServingBroker:
-    # Everything is allowed: a start with authorizer.class.name is refused.
+    # None: everybody may do everything.
     authorizer: Authorizer | None = None
+    acls: Acls | None = None  # what it decides by
     apis = APIS
     pass_ms = 0  # the wall clock as the pass has read it; 0: not yet
     # What a start makes when it has read what is there:

@@ -199,6 +199,10 @@ RULES: dict[str, Rule] = {
 }
 
 
+def whose(_: Side, acl: Any) -> Any:
+    return (acl.principal, acl.host, acl.operation, acl.permission_type)
+
+
 def by_topic(side: Side, entry: Any) -> str:
     return side.topic_name(entry.topic_id)
 
@@ -267,6 +271,12 @@ UNORDERED: dict[str, Callable[[Side, Any], Any]] = {
     "DescribeClientQuotasResponse.entries[].entity": lambda _, part: part.entity_type,
     "DescribeClientQuotasResponse.entries[].values": lambda _, value: value.key,
     "GetTelemetrySubscriptionsResponse.requested_metrics": lambda _, name: name,
+    "DescribeAclsResponse.resources": lambda _, one: (one.resource_type, one.pattern_type, one.resource_name),
+    "DescribeAclsResponse.resources[].acls": whose,
+    "DeleteAclsResponse.filter_results[].matching_acls": lambda side, one: (
+        (one.resource_type, one.pattern_type, one.resource_name),
+        whose(side, one),
+    ),
     "DeleteGroupsResponse.results": lambda _, group: group.group_id,
     "OffsetFetchResponse.topics": lambda _, topic: topic.name,
     "OffsetFetchResponse.topics[].partitions": lambda _, part: part.partition_index,
@@ -281,12 +291,11 @@ LATER = {
     "share groups": "no coordinator for share partitions: FindCoordinator says so in words of its own",
 }
 
-SECURITY = "no authentication and no ACLs yet"
+SECURITY = "no authentication yet"
 SHARE_GROUPS = LATER["share groups"]
 STREAMS_GROUPS = "no groups of the streams protocol: Kafka Streams uses classic groups"
 APIS_LATER = {
     17: SECURITY,  # SaslHandshake
-    **dict.fromkeys((29, 30, 31), SECURITY),  # ACLs
     36: SECURITY,  # SaslAuthenticate
     **dict.fromkeys((38, 39, 40, 41), SECURITY),  # delegation tokens
     51: SECURITY,  # AlterUserScramCredentials

@@ -9,6 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from compat_tests.differential.acl_requests import (
+    acl_filter,
+    create_acls,
+    creation,
+    delete_acls,
+    describe_acls,
+)
 from compat_tests.differential.config_requests import (
     TOPIC as TOPIC_RESOURCE,
 )
@@ -205,6 +212,9 @@ SAMPLES: dict[str, Callable[[int], Any]] = {
     "DeleteRecords": delete_records,
     "InitProducerId": lambda _: messages.InitProducerIdRequest(transactional_id="", transaction_timeout_ms=1),
     "OffsetForLeaderEpoch": lambda _: leader_epochs(TOPIC, (0, -1, 0)),
+    "DescribeAcls": lambda _: describe_acls(),
+    "CreateAcls": lambda _: create_acls(creation("")),
+    "DeleteAcls": lambda _: delete_acls(acl_filter(resource_name_filter=NOBODY)),
     "DescribeConfigs": lambda _: describe_one(TOPIC_RESOURCE, TOPIC, ["retention.ms"]),
     "AlterConfigs": lambda _: replace(
         replaced(TOPIC_RESOURCE, NO_TOPIC, ("retention.ms", "1")), validate_only=True

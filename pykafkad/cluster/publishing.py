@@ -2,7 +2,7 @@
 
 A start publishes everything there is as one delta, a running broker the delta of each batch of the metadata log, and
 what was asked for is answered when all publishers are through with it. The order is ORDER: the broker's own
-configuration counts first, then listeners and logs go by it, then come those who need the logs.
+configuration and ACLs count first, then listeners and logs go by it, then come those who need the logs.
 Invariants (cluster/commits sees to the first): the image changes again when the publishers are through, unless a delta
 only adds partitions: their logs may be many, and are made beside what follows, so that whoever makes them asks the
 image what has become of them. A publisher that fails does not keep the others from their work.
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     Prepare = Callable[[Sequence[Record]], Preparation | None]
 
-ORDER = ("configs", "listeners", "logs", "groups", "transactions", "telemetry", "controller")
-CONFIGS, LISTENERS, LOGS, GROUPS, TRANSACTIONS, TELEMETRY, CONTROLLER = ORDER
+ORDER = ("configs", "acls", "listeners", "logs", "groups", "transactions", "telemetry", "controller")
+CONFIGS, ACLS, LISTENERS, LOGS, GROUPS, TRANSACTIONS, TELEMETRY, CONTROLLER = ORDER
 
 log = logger("metadata")
 

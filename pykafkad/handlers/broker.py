@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from pykafkad.clock import Clock
+    from pykafkad.cluster.acls import Acls
     from pykafkad.cluster.client_quotas import ClientQuotas
     from pykafkad.cluster.config_changes import ConfigChanges
     from pykafkad.cluster.controller import Controller
@@ -55,6 +56,7 @@ class Broker(Protocol):
     pass_ms: int
     apis: dict[int, Api]
     cluster: Cluster | None  # None: a single node
+    acls: Acls | None  # None: there is no authorizer
 
     @property
     def controller(self) -> Controller: ...

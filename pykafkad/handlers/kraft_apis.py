@@ -1,5 +1,5 @@
 """The APIs of a broker beside controllers of Apache Kafka: a single node's, of which the controllers answer those that
-change or describe what only they know; and those of ACLs, users and tokens, which the controllers keep.
+change or describe what only they know; and those of users and tokens, which the controllers keep.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from pykafkad.handlers import APIS as OF_A_SINGLE_NODE
 from pykafkad.handlers import Api
 
 CONFIGS = frozenset({33, 44})
-REFUSED = frozenset({29, 38, 39, 40, 41})
+REFUSED = frozenset({38, 39, 40, 41})
 
 
 class Elsewhere(Api):
@@ -27,9 +27,6 @@ class Elsewhere(Api):
 
 
 SECURITY = {
-    29: Elsewhere(29, "describe_acls", (1, 3)),
-    30: Elsewhere(30, "create_acls", (1, 3)),
-    31: Elsewhere(31, "delete_acls", (1, 3)),
     38: Elsewhere(38, "create_delegation_token", (1, 3)),
     39: Elsewhere(39, "renew_delegation_token", (1, 2)),
     40: Elsewhere(40, "expire_delegation_token", (1, 2)),

@@ -1,9 +1,8 @@
-"""DescribeAcls (key 29), and CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken and
-DescribeDelegationToken (38 to 41), beside controllers of Apache Kafka: refused as by its brokers that have no authorizer,
-and whose clients do not say who they are.
+"""CreateDelegationToken, RenewDelegationToken, ExpireDelegationToken and DescribeDelegationToken (keys 38 to 41), beside
+controllers of Apache Kafka: refused as by its brokers whose clients do not say who they are.
 
-Kafka's broker answers these itself before it asks a controller. What the metadata has of ACLs and tokens counts here for
-nobody. Missing: an authorizer, and listeners on which tokens could be asked for.
+Kafka's broker answers these itself before it asks a controller. What the metadata has of tokens counts here for nobody.
+Missing: listeners on which tokens could be asked for.
 """
 
 from __future__ import annotations
@@ -18,12 +17,9 @@ if TYPE_CHECKING:
 
 NEVER_MS = -1
 OWNERS_SINCE = 3
-NO_AUTHORIZER = "No Authorizer is configured on the broker"
 
 
 def handle(broker: Broker, request: Any, context: Context) -> Any:
-    if isinstance(request, messages.DescribeAclsRequest):
-        return messages.DescribeAclsResponse(error_code=errors.SECURITY_DISABLED, error_message=NO_AUTHORIZER)
     code = errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED
     if isinstance(request, messages.CreateDelegationTokenRequest):
         return refused_token(request, context)

@@ -150,6 +150,7 @@ def open_broker(
     broker = SimpleNamespace(
         apis=APIS,
         cluster=None,
+        acls=None,
         config=config,
         storage=storage,
         log=log,

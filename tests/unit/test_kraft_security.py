@@ -11,6 +11,7 @@ from pykafkad import errors, messages
 from pykafkad.cluster.image import Image
 from pykafkad.handlers import APIS as OF_A_SINGLE_NODE
 from pykafkad.handlers import (
+    describe_acls,
     describe_user_scram_credentials,
     forwarded,
     kraft_apis,
@@ -20,7 +21,7 @@ from pykafkad.handlers import (
 from pykafkad.pure.authorization import Principal
 from pykafkad.slices import finish
 
-ACL_AND_USER_CHANGES, TOKENS = (30, 31, 51), (38, 39, 40, 41)
+ACL_CHANGES, USER_CHANGES, TOKENS = (30, 31), (51,), (38, 39, 40, 41)
 
 
 def answer(request: Any, version: int) -> Any:
@@ -30,7 +31,7 @@ def answer(request: Any, version: int) -> Any:
 
 def test_what_a_single_node_does_not_serve_is_served_at_kafkas_versions() -> None:
     added = kraft_apis.APIS.keys() - OF_A_SINGLE_NODE.keys()
-    assert added == {29, *ACL_AND_USER_CHANGES, *TOKENS}
+    assert added == {*USER_CHANGES, *TOKENS}
     for key in added:
         api = kraft_apis.APIS[key]
         request = getattr(messages, f"{api.name}Request")
@@ -39,14 +40,10 @@ def test_what_a_single_node_does_not_serve_is_served_at_kafkas_versions() -> Non
 
 
 def test_changes_are_forwarded_and_the_rest_is_answered_here() -> None:
-    assert {kraft_apis.APIS[key].load() for key in (19, 57, *ACL_AND_USER_CHANGES)} == {forwarded}
+    assert {kraft_apis.APIS[key].load() for key in (19, 57, *ACL_CHANGES, *USER_CHANGES)} == {forwarded}
     assert {kraft_apis.APIS[key].load() for key in (33, 44)} == {kraft_configs}
-    assert {kraft_apis.APIS[key].load() for key in (29, *TOKENS)} == {kraft_security}
-
-
-def test_there_are_no_acls_without_an_authorizer() -> None:
-    found = answer(messages.DescribeAclsRequest(), 3)
-    assert found.error_code == errors.SECURITY_DISABLED
+    assert {kraft_apis.APIS[key].load() for key in TOKENS} == {kraft_security}
+    assert kraft_apis.APIS[29].load() is describe_acls
 
 
 @pytest.mark.parametrize("version", [1, 2, 3])

@@ -31,7 +31,16 @@ def told_in(order: tuple[str, ...]) -> list[str]:
 
 
 def test_the_order_does_not_depend_on_who_came_first() -> None:
-    assert ORDER == ("configs", "listeners", "logs", "groups", "transactions", "telemetry", "controller")
+    assert ORDER == (
+        "configs",
+        "acls",
+        "listeners",
+        "logs",
+        "groups",
+        "transactions",
+        "telemetry",
+        "controller",
+    )
     assert told_in(ORDER) == told_in(ORDER[::-1]) == list(ORDER)
     assert told_in(("telemetry", "logs")) == ["logs", "telemetry"]
     with pytest.raises(ValueError, match="quotas"):
