@@ -23,10 +23,12 @@ if TYPE_CHECKING:
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.topic_creation import Planned
+    from pykafkad.cluster.zookeeper.acls import ClusterAcls
     from pykafkad.cluster.zookeeper.control import Control
     from pykafkad.cluster.zookeeper.isolation import Isolation
     from pykafkad.config_listeners import Endpoint
     from pykafkad.errors import KafkaError
+    from pykafkad.pure.acl_rules import Rules
     from pykafkad.pure.controller.events import Event
     from pykafkad.replication.quotas import ReplicationQuota
     from pykafkad.slices import Work
@@ -59,7 +61,10 @@ class Changes(Protocol):
     """Changes of the metadata that this broker writes into ZooKeeper itself, or asks for there; see Controller."""
 
     def load(self, done: Told) -> None:
-        """At start: configs, quotas, users, ACLs and tokens go into the image; from then on, what others write."""
+        """At start: configs, quotas, users and ACLs go into the image; from then on, what others write."""
+
+    def keep_acls(self, rules: Rules) -> ClusterAcls:
+        """To be called before `load`, where there is an authorizer: it reads the ACLs that there are, too."""
 
     def load_topics(self, names: Sequence[str]) -> Work:
         """The configs of these topics go into the image: their logs are about to be made. Done by a request of the
