@@ -31,6 +31,7 @@ cdef class Exchange:
     cdef readonly object client_id
     cdef public object watcher  # told of the exchange just before its answer is encoded; None: nobody
     cdef public object refuse  # makes the API's answer of a KafkaError, should the response not fit into a message
+    cdef public object amend  # completes each response, by what the handler does not know; None: there is nothing
     cdef readonly object ticket
     cdef readonly bint is_large  # the request was not read, since it has too many elements for the loop
     cdef object given  # the response
@@ -47,7 +48,7 @@ cdef class Exchange:
     def response(self, response):
         if PyGen_CheckExact(response):
             raise WorkInSlices
-        self.given = response
+        self.given = response if self.amend is None else self.amend(response)
         self.parts = None
 
     def changed(self):

@@ -230,6 +230,7 @@ UNORDERED: dict[str, Callable[[Side, Any], Any]] = {
     "JoinGroupResponse.members": lambda side, member: side.member_name(member.member_id),
     "ConsumerGroupHeartbeatResponse.assignment.topic_partitions": by_topic,
     "ConsumerGroupHeartbeatResponse.assignment.topic_partitions[].partitions": by_itself,
+    "ConsumerGroupDescribeResponse.groups": lambda _, group: group.group_id,
     "ConsumerGroupDescribeResponse.groups[].members": lambda side, member: side.member_name(member.member_id),
     "ConsumerGroupDescribeResponse.groups[].members[].subscribed_topic_names": lambda _, name: name,
     "ConsumerGroupDescribeResponse.groups[].members[].assignment.topic_partitions": by_topic,

@@ -10,6 +10,7 @@ other's changes in the order in which they came, also while those are on their w
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafkad import errors, logs
@@ -26,7 +27,7 @@ from pykafkad.messages import ClearElrRecord
 from pykafkad.slices import GO_ON, chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
     from typing import TypeVar
 
     from pykafkad.cluster.controller import Controller
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     Steps = Generator[bool, None, T]
 
 Operation = tuple[str, int, str | None]
+Denial = Callable[[int, str], int]  # of altering a resource, given its type and name: the error code, or 0
 
 OPERATIONS = range(4)
 A_TIME = 128  # keys between two looks at the clock
@@ -94,7 +96,9 @@ class ConfigChanges:
         self._ahead: dict[tuple[int, str], tuple[int, dict[str, str]]] = {}
         self._changes = 0
 
-    def alter(self, wanted: Sequence[Alteration], validate_only: bool, done: Done) -> None:
+    def alter(
+        self, wanted: Sequence[Alteration], validate_only: bool, done: Done, denial: Denial | None = None
+    ) -> None:
         """Fills in each alteration's error. `done` is called when those without one count; with an exception where
         something went wrong that nobody thought of."""
 
@@ -106,11 +110,15 @@ class ConfigChanges:
             else:
                 done(None)
 
-        self._turns.run(self._decided(wanted, validate_only), decided)
+        self._turns.run(self._decided(wanted, validate_only, denial), decided)
 
-    def _decided(self, wanted: Sequence[Alteration], validate_only: bool) -> Steps[list[Alteration]]:
+    def _decided(
+        self, wanted: Sequence[Alteration], validate_only: bool, denial: Denial | None
+    ) -> Steps[list[Alteration]]:
         """Those that something is to be written for."""
-        yield from self.look(wanted, validate_only)
+        yield from self.look(wanted, validate_only, denial)
+        if denial is not None:
+            yield from refuse_denied(wanted, denial)
         left = yield from filtered(wanted, lambda each: not each.is_settled)
         yield from self._decide(left)
         good = [] if validate_only else (yield from filtered(left, lambda each: bool(each.changed)))
@@ -121,8 +129,11 @@ class ConfigChanges:
 
     # -- the broker's look
 
-    def look(self, wanted: Sequence[Alteration], validate_only: bool) -> Steps[None]:
-        """What is wrong is refused, and levels of loggers are set; what is not settled then is the controller's."""
+    def look(
+        self, wanted: Sequence[Alteration], validate_only: bool, denial: Denial | None = None
+    ) -> Steps[None]:
+        """What is wrong is refused, and levels of loggers are set, by who is allowed to; what is not settled then is the
+        controller's, which asks for itself who may alter it."""
         times: dict[tuple[int, str], int] = {}
         for each in wanted:
             times[each.resource] = times.get(each.resource, 0) + 1
@@ -131,12 +142,12 @@ class ConfigChanges:
             try:
                 if times[each.resource] > 1:
                     raise KafkaError(errors.INVALID_REQUEST, TWICE)
-                yield from self._look_at(each, validate_only)
+                yield from self._look_at(each, validate_only, denial)
             except KafkaError as error:
                 each.refuse(error)
             yield GO_ON
 
-    def _look_at(self, wanted: Alteration, validate_only: bool) -> Steps[None]:
+    def _look_at(self, wanted: Alteration, validate_only: bool, denial: Denial | None) -> Steps[None]:
         seen: set[str] = set()
         nulls = []
         for some in in_pieces(wanted.changes):
@@ -150,6 +161,8 @@ class ConfigChanges:
         if wanted.type == BROKER_RESOURCE:
             yield from self._look_at_broker(wanted)
         elif wanted.type == BROKER_LOGGER and not wanted.is_legacy:
+            if denial is not None:
+                check_allowed(wanted, denial)
             yield from self._set_levels(wanted, validate_only)
         elif wanted.type not in (TOPIC_RESOURCE, CLIENT_METRICS, GROUP):
             raise KafkaError(errors.INVALID_REQUEST, f"Unknown resource type {wanted.type}")
@@ -329,6 +342,22 @@ def filtered(wanted: Sequence[Alteration], test: Callable[[Alteration], bool]) -
         found += filter(test, some)
         yield GO_ON
     return found
+
+
+def check_allowed(wanted: Alteration, denial: Denial) -> None:
+    code = denial(*wanted.resource)
+    if code:
+        raise KafkaError(code)
+
+
+def refuse_denied(wanted: Sequence[Alteration], denial: Denial) -> Steps[None]:
+    for each in wanted:
+        if not each.is_settled:
+            try:
+                check_allowed(each, denial)
+            except KafkaError as error:
+                each.refuse(KafkaError(error.code, error.text))
+        yield GO_ON
 
 
 def refuse_all(wanted: Sequence[Alteration], error: KafkaError) -> Steps[None]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from pykafkad import errors
 from pykafkad.cluster import topic_names
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import pieces
 from pykafkad.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, TOPIC, TRANSACTIONAL_ID, WRITE, Need
@@ -36,9 +37,9 @@ CLIENTS, BROKERS = 0, 2
 
 
 needs = (
-    Need(WRITE, TRANSACTIONAL_ID, "v3_and_below_transactional_id"),
-    Need(WRITE, TOPIC, "v3_and_below_topics.name"),
-    Need(CLUSTER_ACTION, CLUSTER, when=lambda request: bool(request.transactions)),
+    Need(WRITE, TRANSACTIONAL_ID, "v3_and_below_transactional_id", until=MANY_SINCE - 1),
+    Need(WRITE, TOPIC, by_handler=True),
+    Need(CLUSTER_ACTION, CLUSTER, since=MANY_SINCE),
 )
 
 
@@ -47,10 +48,11 @@ def handle(
 ) -> Work[AddPartitionsToTxnResponse]:
     version = context.version  # who refuses must not know the context, which knows it
     asker = broker.transaction_coordinator.asker_in_slices(
-        context, lambda error: unauthorized(request, version, error.code, False)
+        context, lambda error: unauthorized(request, version, error.code)
     )
     if version < MANY_SINCE:
-        topics = yield from Adding(broker, asker, request.v3_and_below_topics).results(
+        permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
+        topics = yield from Adding(broker, asker, request.v3_and_below_topics, permits).results(
             request.v3_and_below_transactional_id,
             (request.v3_and_below_producer_id, request.v3_and_below_producer_epoch),
             verify_only=False,
@@ -66,12 +68,15 @@ def handle(
 
 
 class Adding:
-    """What is asked for one transaction."""
+    """What is asked for one transaction; by clients with `permits`, if there is an authorizer."""
 
-    def __init__(self, broker: Broker, asker: AskerInSlices, topics: list[Topic]) -> None:
+    def __init__(
+        self, broker: Broker, asker: AskerInSlices, topics: list[Topic], permits: Permits | None = None
+    ) -> None:
         self._broker = broker
         self._asker = asker
         self._topics = topics
+        self._permits = permits
         self._bad: dict[Partition, int] = {}
         self._partitions: set[Partition] = set()
 
@@ -97,7 +102,7 @@ class Adding:
         for topic in self._topics:
             known = self._broker.image.topics.get(topic.name)
             count = 0 if known is None else len(known.partitions)
-            hidden = self._asker.version < MANY_SINCE and topic.name in topic_names.INTERNAL
+            hidden = self._is_hidden(topic.name)
             code = errors.TOPIC_AUTHORIZATION_FAILED if hidden else errors.UNKNOWN_TOPIC_OR_PARTITION
             name = topic.name if known is None else known.name  # one text for all transactions
             for indexes in pieces(topic.partitions):
@@ -107,6 +112,12 @@ class Adding:
                     else:
                         self._partitions.add((name, index))
                 yield
+
+    def _is_hidden(self, name: str) -> bool:
+        """From a client: topics that only coordinators write to, and those that it may not write to."""
+        if self._asker.version < MANY_SINCE and name in topic_names.INTERNAL:
+            return True
+        return self._permits is not None and not self._permits.allow(WRITE, TOPIC, name)
 
     def _ask(
         self,
@@ -171,9 +182,7 @@ def answers(topics: list[Topic], codes: dict[Partition, int], others: int) -> Wo
     return results
 
 
-def unauthorized(
-    request: AddPartitionsToTxnRequest, version: int, code: int, of_each: bool
-) -> AddPartitionsToTxnResponse:
+def unauthorized(request: AddPartitionsToTxnRequest, version: int, code: int) -> AddPartitionsToTxnResponse:
     if version >= MANY_SINCE:
         return AddPartitionsToTxnResponse(error_code=code)
     topics = finish(answers(request.v3_and_below_topics, {}, code))

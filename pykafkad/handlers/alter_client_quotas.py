@@ -72,9 +72,7 @@ def result(change: Change, texts_fit: bool) -> Entry:
     )
 
 
-def unauthorized(
-    request: AlterClientQuotasRequest, version: int, code: int, of_each: bool
-) -> AlterClientQuotasResponse:
+def unauthorized(request: AlterClientQuotasRequest, version: int, code: int) -> AlterClientQuotasResponse:
     return AlterClientQuotasResponse(
         entries=[
             Entry(

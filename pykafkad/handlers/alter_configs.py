@@ -9,12 +9,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.permits import Permits
 from pykafkad.messages import AlterConfigsResponse
-from pykafkad.pure.authorization import ALTER_CONFIGS, on_configs
+from pykafkad.pure.authorization import (
+    ALTER_CONFIGS,
+    CLUSTER,
+    CONFIGS_OF_A_GROUP,
+    CONFIGS_OF_A_TOPIC,
+    DENIED,
+    GROUP,
+    THE_CLUSTER,
+    TOPIC,
+    on_configs,
+)
 from pykafkad.slices import chunks, let_go
 
 if TYPE_CHECKING:
-    from pykafkad.cluster.config_changes import Alteration
+    from pykafkad.cluster.config_changes import Alteration, Denial
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import AlterConfigsRequest, IncrementalAlterConfigsResponse
@@ -28,7 +39,10 @@ if TYPE_CHECKING:
     )
 
 
-needs = on_configs(ALTER_CONFIGS)
+OF_THEIR_OWN = {CONFIGS_OF_A_TOPIC: TOPIC, CONFIGS_OF_A_GROUP: GROUP}  # all others belong to the cluster
+
+
+needs = on_configs(ALTER_CONFIGS, by_handler=True)
 
 
 def handle(broker: Broker, request: AlterConfigsRequest, context: Context) -> Work[Context]:
@@ -59,8 +73,22 @@ def alter(
     def done(error: Exception | None) -> None:
         broker.dispatcher.give(context, answer(wanted, error, response))
 
-    broker.config_changes.alter(wanted, validate_only, done)
+    broker.config_changes.alter(wanted, validate_only, done, denial_of(broker, context))
     return context
+
+
+def denial_of(broker: Broker, context: Context) -> Denial | None:
+    """What is denied to the client, if there is an authorizer."""
+    if broker.authorizer is None:
+        return None
+    permits = Permits(broker.authorizer, context)
+
+    def denial(type: int, name: str) -> int:
+        resource = OF_THEIR_OWN.get(type, CLUSTER)
+        whose = THE_CLUSTER if resource == CLUSTER else name
+        return errors.NONE if permits.allow(ALTER_CONFIGS, resource, whose) else DENIED[resource]
+
+    return denial
 
 
 def answer(wanted: list[Alteration], error: Exception | None, response: type[Response]) -> Work[Response]:

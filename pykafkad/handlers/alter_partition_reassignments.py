@@ -15,6 +15,7 @@ from pykafkad.cluster.partition_changes import check_reassignment
 from pykafkad.errors import KafkaError
 from pykafkad.messages import AlterPartitionReassignmentsResponse
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
+from pykafkad.slices import chunks
 
 if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
@@ -55,6 +56,25 @@ def handle(
         error_message=None,
         responses=responses,
     )
+
+
+def unauthorized(
+    request: AlterPartitionReassignmentsRequest, version: int, code: int
+) -> Work[AlterPartitionReassignmentsResponse]:
+    """Said of the whole and of each partition."""
+    text = errors.MESSAGES[code]
+    topics = []
+    for topic in request.topics:
+        rows: list[PartitionResponse] = []
+        for some in chunks(topic.partitions):
+            rows += [
+                PartitionResponse(partition_index=item.partition_index, error_code=code, error_message=text)
+                for item in some
+            ]
+            yield
+        topics.append(TopicResponse(name=topic.name, partitions=rows))
+        yield
+    return AlterPartitionReassignmentsResponse(error_code=code, error_message=text, responses=topics)
 
 
 def answers(image: Image, topics: list[TopicRequest], code: int) -> Work[list[TopicResponse] | None]:

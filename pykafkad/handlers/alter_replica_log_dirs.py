@@ -72,9 +72,7 @@ def ask(broker: Broker, topic: str, index: int, path: str) -> int:
     return errors.NONE
 
 
-def unauthorized(
-    request: AlterReplicaLogDirsRequest, version: int, code: int, of_each: bool
-) -> AlterReplicaLogDirsResponse:
+def unauthorized(request: AlterReplicaLogDirsRequest, version: int, code: int) -> AlterReplicaLogDirsResponse:
     results: dict[str, list[PartitionResult]] = {}
     for asked in request.dirs:
         for topic, index in items_of(asked.topics):

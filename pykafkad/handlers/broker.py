@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from pykafkad.coordinator.transactions import TransactionCoordinator
     from pykafkad.handlers import Api
     from pykafkad.promises import Promises
+    from pykafkad.pure.authorization import Authorizer
     from pykafkad.pure.fetch_session import FetchSessions
     from pykafkad.pure.telemetry import Telemetry
     from pykafkad.quiet import Quiet
@@ -55,6 +56,7 @@ class Broker(Protocol):
     promises: Promises
     pass_ms: int
     apis: dict[int, Api]
+    authorizer: Authorizer | None  # None: everything is allowed
     cluster: Cluster | None  # None: a single node
     acls: Acls | None  # None: there is no authorizer
 

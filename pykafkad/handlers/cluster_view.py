@@ -11,18 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 from pykafkad import errors
 from pykafkad.cluster import topic_names
 from pykafkad.cluster.image import NO_LEADER
-from pykafkad.pure.authorization import (
-    ALTER,
-    ALTER_CONFIGS,
-    CLUSTER_ACTION,
-    CREATE,
-    DELETE,
-    DESCRIBE,
-    DESCRIBE_CONFIGS,
-    IDEMPOTENT_WRITE,
-    READ,
-    WRITE,
-)
+from pykafkad.handlers.permits import OPERATIONS, Permits
+from pykafkad.pure.authorization import CLUSTER, TOPIC
 from pykafkad.slices import chunks
 
 if TYPE_CHECKING:
@@ -38,15 +28,18 @@ if TYPE_CHECKING:
 VIEWS_AT_ONCE = 32
 
 
-def bits(*operations: int) -> int:
-    return sum(1 << operation for operation in operations)
+def bits(resource: int) -> int:
+    return sum(1 << operation for operation in OPERATIONS[resource])
 
 
-TOPIC_OPERATIONS = bits(READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS)
-CLUSTER_OPERATIONS = bits(
-    CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE
-)
+TOPIC_OPERATIONS, CLUSTER_OPERATIONS = bits(TOPIC), bits(CLUSTER)
 NOT_ASKED = -(1 << 31)
+
+
+def cluster_operations(broker: Broker, context: Context) -> int:
+    if broker.authorizer is None:
+        return CLUSTER_OPERATIONS
+    return Permits(broker.authorizer, context).cluster_operations()
 
 
 def reachable_brokers(

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.handlers.consumer_group_heartbeat import CONSUMER, PROTOCOLS
-from pykafkad.handlers.describe_groups import ALL_OPERATIONS
+from pykafkad.handlers.consumer_group_heartbeat import is_served
+from pykafkad.handlers.describe_groups import operations_on
+from pykafkad.handlers.permits import Permits
 from pykafkad.messages import ConsumerGroupDescribeResponse
-from pykafkad.pure.authorization import DESCRIBE, GROUP, TOPIC, Need
+from pykafkad.pure.authorization import DESCRIBE, FIRST, GROUP, TOPIC, Need
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -25,9 +26,11 @@ if TYPE_CHECKING:
 
 DescribedGroup = ConsumerGroupDescribeResponse.DescribedGroup
 
+HIDDEN = "The group has described topic(s) that the client is not authorized to describe."
+
 
 needs = (
-    Need(DESCRIBE, GROUP, "group_ids"),
+    Need(DESCRIBE, GROUP, "group_ids", denied=FIRST),
     Need(DESCRIBE, TOPIC, by_handler=True),
 )
 
@@ -35,20 +38,44 @@ needs = (
 def handle(
     broker: Broker, request: ConsumerGroupDescribeRequest, context: Context
 ) -> Work[ConsumerGroupDescribeResponse]:
-    if CONSUMER not in broker.config[PROTOCOLS]:
+    if not is_served(broker):
         return refused(request, KafkaError(errors.UNSUPPORTED_VERSION))
     asker = broker.group_coordinator.asker_in_slices(context, lambda error: refused(request, error))
+    permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
     known: dict[str, DescribedGroup] = {}
     groups: list[DescribedGroup] = []
     for group_id in request.group_ids:
         described = known.get(group_id)
         if described is None:
-            described = known[group_id] = yield from describe(broker, group_id, asker)
+            described = yield from describe(broker, group_id, asker)
             if request.include_authorized_operations and not described.error_code:
-                described.authorized_operations = ALL_OPERATIONS
+                described.authorized_operations = operations_on(broker, context, group_id)
+            if permits is not None and not (yield from may_see_all(permits, described)):
+                described = DescribedGroup(
+                    group_id=group_id, error_code=errors.TOPIC_AUTHORIZATION_FAILED, error_message=HIDDEN
+                )
+            known[group_id] = described
         groups.append(described)
         yield
     return asker.answer(ConsumerGroupDescribeResponse(groups=groups))
+
+
+def said_first(
+    broker: Broker, request: ConsumerGroupDescribeRequest, context: Context, permits: Permits
+) -> Work[ConsumerGroupDescribeResponse | None]:
+    yield
+    return None if is_served(broker) else refused(request, KafkaError(errors.UNSUPPORTED_VERSION))
+
+
+def may_see_all(permits: Permits, described: DescribedGroup) -> Work[bool]:
+    """Whether the client may describe the topics of all members."""
+    for member in described.members:
+        for each in (member.assignment, member.target_assignment):
+            for topic in each.topic_partitions:
+                if not permits.allow(DESCRIBE, TOPIC, topic.topic_name):
+                    return False
+            yield
+    return True
 
 
 def describe(broker: Broker, group_id: str, asker: Asker) -> Generator[None, None, DescribedGroup]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.permits import topics_shown
 from pykafkad.handlers.pieces import FEW, in_order
 from pykafkad.messages import ConsumerGroupHeartbeatResponse
 from pykafkad.pure.authorization import DESCRIBE, GROUP, READ, TOPIC, Need
@@ -17,7 +18,10 @@ from pykafkad.slices import let_go
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
+    from pykafkad.handlers.permits import Permits
     from pykafkad.messages import ConsumerGroupHeartbeatRequest
+    from pykafkad.pure.effects import Caller, Effects
+    from pykafkad.pure.groups.registry import Groups
     from pykafkad.slices import OrWork, Work
 
 
@@ -37,8 +41,8 @@ def handle(
 ) -> OrWork[ConsumerGroupHeartbeatResponse | Context]:
     from pykafkad.pure.groups.consumer_heartbeat import check_request
 
-    if CONSUMER not in broker.config[PROTOCOLS]:
-        return ConsumerGroupHeartbeatResponse(error_code=errors.UNSUPPORTED_VERSION)
+    if not is_served(broker):
+        return refused(KafkaError(errors.UNSUPPORTED_VERSION))
     try:
         check_request(request, context.version, broker.group_coordinator.settings.consumer_assignors)
     except KafkaError as error:
@@ -46,6 +50,23 @@ def handle(
     if len(request.subscribed_topic_names or ()) > FEW:
         return in_slices(broker, request, context)
     return beat(broker, request, context)
+
+
+def is_served(broker: Broker) -> bool:
+    return CONSUMER in broker.config[PROTOCOLS]
+
+
+def said_first(
+    broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context, permits: Permits
+) -> Work[ConsumerGroupHeartbeatResponse | None]:
+    yield
+    return None if is_served(broker) else refused(KafkaError(errors.UNSUPPORTED_VERSION))
+
+
+def unauthorized(
+    request: ConsumerGroupHeartbeatRequest, version: int, code: int
+) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=code)
 
 
 def in_slices(
@@ -61,10 +82,16 @@ def in_slices(
 def beat(
     broker: Broker, request: ConsumerGroupHeartbeatRequest, context: Context
 ) -> ConsumerGroupHeartbeatResponse | Context:
+    may_describe = topics_shown(broker, context)
+
+    def heartbeat(groups: Groups, caller: Caller) -> Effects:
+        caller.may_describe = may_describe
+        return groups.consumer_heartbeat(request, caller, broker.clock.now_ms())
+
     return broker.group_coordinator.ask(
         request.group_id,
         context,
-        lambda groups, caller: groups.consumer_heartbeat(request, caller, broker.clock.now_ms()),
+        heartbeat,
         refused,
     )
 

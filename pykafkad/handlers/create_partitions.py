@@ -7,9 +7,11 @@ the controller mutation quota.
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pykafkad import errors
+from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import named_once
 from pykafkad.messages import CreatePartitionsResponse
 from pykafkad.pure.authorization import ALTER, TOPIC, Need
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 TopicResult = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
-needs = (Need(ALTER, TOPIC, "topics.name"),)
+needs = (Need(ALTER, TOPIC, by_handler=True),)
 
 
 def handle(
@@ -44,6 +46,11 @@ def handle(
             yield
         return CreatePartitionsResponse(results=late)
     topics, refused = yield from sort_out(request.topics)
+    if broker.authorizer is not None:
+        permits = Permits(broker.authorizer, context)
+        topics, denied = yield from permits.split(ALTER, TOPIC, topics, attrgetter("name"))
+        code = errors.TOPIC_AUTHORIZATION_FAILED
+        refused += [failed(topic.name, code, None) for topic in denied]
     if not topics:
         return CreatePartitionsResponse(results=refused)
     broker.controller.create_partitions(

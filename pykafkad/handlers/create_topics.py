@@ -8,13 +8,15 @@ cluster/topic_creation. Missing: the controller mutation quota (KIP-599).
 from __future__ import annotations
 
 from functools import lru_cache
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster import topic_configs, topic_names
+from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import named_once
 from pykafkad.messages import CreateTopicsResponse
-from pykafkad.pure.authorization import CREATE, DESCRIBE_CONFIGS, TOPIC, Need
+from pykafkad.pure.authorization import CLUSTER, CREATE, DESCRIBE_CONFIGS, TOPIC, Need
 from pykafkad.slices import begun, chunks
 
 if TYPE_CHECKING:
@@ -33,12 +35,13 @@ TopicResult = CreateTopicsResponse.CreatableTopicResult
 TopicConfigs = CreateTopicsResponse.CreatableTopicConfigs
 
 CONFIGS_SINCE = 5
+DENIED = "Authorization failed."
 PROHIBITED = f"Creation of internal topic {topic_names.CLUSTER_METADATA} is prohibited."
 
 
 needs = (
-    Need(CREATE, TOPIC, "topics.name", or_on_cluster=CREATE),
-    Need(DESCRIBE_CONFIGS, TOPIC, "topics.name", by_handler=True),
+    Need(CREATE, TOPIC, or_on_cluster=CREATE, by_handler=True),
+    Need(DESCRIBE_CONFIGS, TOPIC, by_handler=True),
 )
 
 
@@ -56,6 +59,10 @@ def create(
         late = yield from refuse_all(request.topics, errors.REQUEST_TIMED_OUT)
         return CreateTopicsResponse(topics=late)
     topics, refused = yield from sort_out(request.topics)
+    permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
+    if permits is not None and not permits.allow(CREATE, CLUSTER):
+        topics, denied = yield from permits.split(CREATE, TOPIC, topics, attrgetter("name"))
+        refused += [failed(topic.name, errors.TOPIC_AUTHORIZATION_FAILED, DENIED) for topic in denied]
     if not topics:
         return CreateTopicsResponse(topics=refused)
     with_configs = context.version >= CONFIGS_SINCE
@@ -64,7 +71,7 @@ def create(
         topics,
         request.validate_only,
         lambda planned: broker.dispatcher.give(
-            context, answer(broker, request, planned, refused, with_configs)
+            context, answer(broker, request, planned, refused, with_configs, permits)
         ),
     )
     return context
@@ -100,6 +107,7 @@ def answer(
     planned: Sequence[Planned],
     refused: list[TopicResult],
     with_configs: bool,
+    permits: Permits | None,
 ) -> Work[CreateTopicsResponse]:
     results = []
     for topic in planned:
@@ -107,7 +115,11 @@ def answer(
         if not errors.fits(results[-1].error_message):
             unsaid = yield from refuse_all(request.topics, errors.UNKNOWN_SERVER_ERROR)
             return CreateTopicsResponse(topics=unsaid)
-        if with_configs and topic.error is None:
+        if topic.error is None and not (
+            permits is None or permits.allow(DESCRIBE_CONFIGS, TOPIC, topic.name)
+        ):
+            hide(results[-1])
+        elif with_configs and topic.error is None:
             shown = topic_configs.effective(broker.config, broker.image, broker.node_id, topic.configs)
             results[-1].configs = configs(shown) if topic.configs else inherited(shown)
         yield
@@ -128,6 +140,13 @@ def result(planned: Planned) -> TopicResult:
         num_partitions=len(planned.replicas),
         replication_factor=len(planned.replicas[0]),
     )
+
+
+def hide(created: TopicResult) -> None:
+    """What only those may see who may see the topic's configs."""
+    created.topic_config_error_code = errors.TOPIC_AUTHORIZATION_FAILED
+    created.num_partitions = created.replication_factor = -1
+    created.configs = None
 
 
 def configs(shown: Sequence[topic_configs.Entry]) -> list[TopicConfigs]:

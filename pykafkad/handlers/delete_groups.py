@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafkad.errors import KafkaError
+from pykafkad.errors import GROUP_AUTHORIZATION_FAILED, KafkaError
+from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import pieces
 from pykafkad.messages import DeleteGroupsResponse
 from pykafkad.pure.authorization import DELETE, GROUP, Need
@@ -29,11 +30,15 @@ AT_ONCE = 500  # groups
 Result = DeleteGroupsResponse.DeletableGroupResult
 
 
-needs = (Need(DELETE, GROUP, "groups_names"),)
+needs = (Need(DELETE, GROUP, by_handler=True),)
 
 
 def handle(broker: Broker, request: DeleteGroupsRequest, context: Context) -> Work[DeleteGroupsResponse]:
     names = list(dict.fromkeys(request.groups_names))
+    denied: list[str] = []
+    if broker.authorizer is not None:
+        permits = Permits(broker.authorizer, context)
+        names, denied = yield from permits.split(DELETE, GROUP, names, str)
     asker = broker.group_coordinator.asker_in_slices(
         context, lambda error: response_of(dict.fromkeys(names, error.code))
     )
@@ -46,6 +51,7 @@ def handle(broker: Broker, request: DeleteGroupsRequest, context: Context) -> Wo
         for piece in pieces(group_ids, AT_ONCE):
             codes.update(delete(broker, list(piece), asker))
             yield GO_ON
+    codes.update(dict.fromkeys(denied, GROUP_AUTHORIZATION_FAILED))
     return asker.answer(response_of(codes))
 
 

@@ -13,7 +13,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.partitions import find, items_of
 from pykafkad.messages import DeleteRecordsResponse
-from pykafkad.pure.authorization import DELETE, TOPIC, Need
+from pykafkad.pure.authorization import DELETE, LAST, TOPIC, Need
 from pykafkad.slices import GO_ON, begun, each
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ PartitionResult = DeleteRecordsResponse.DeleteRecordsPartitionResult
 UNKNOWN_LOW_WATERMARK = -1
 
 
-needs = (Need(DELETE, TOPIC, "topics.name"),)
+needs = (Need(DELETE, TOPIC, "topics.name", denied=LAST),)
 
 
 def handle(

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafkad import errors, unserved
+from pykafkad.handlers.permits import Permits
 from pykafkad.messages import DeleteTopicsResponse
-from pykafkad.pure.authorization import DELETE, DESCRIBE, TOPIC, Need
+from pykafkad.pure.authorization import CLUSTER, DELETE, DESCRIBE, TOPIC, Need
 from pykafkad.slices import begun, chunks
 from pykafkad.uuids import ZERO as NO_ID
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from pykafkad.errors import KafkaError
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import DeleteTopicsRequest
+    from pykafkad.pure.authorization import Authorizer
     from pykafkad.slices import OrWork, Work
 
 
@@ -32,10 +34,8 @@ IDS_SINCE = 6
 
 
 needs = (
-    Need(DESCRIBE, TOPIC, "topics.name", or_on_cluster=DELETE),
-    Need(DESCRIBE, TOPIC, "topic_names", or_on_cluster=DELETE),
-    Need(DELETE, TOPIC, "topics.name", or_on_cluster=DELETE),
-    Need(DELETE, TOPIC, "topic_names", or_on_cluster=DELETE),
+    Need(DESCRIBE, TOPIC, or_on_cluster=DELETE, by_handler=True),
+    Need(DELETE, TOPIC, or_on_cluster=DELETE, by_handler=True),
 )
 
 
@@ -54,7 +54,8 @@ def delete(
         return (yield from refuse_all(request, context.version, code))
     if request.timeout_ms <= 0:
         return (yield from refuse_all(request, context.version, errors.REQUEST_TIMED_OUT))
-    found, refused = yield from sort_out(broker.controller.names, request, context.version)
+    rights = None if broker.authorizer is None else Rights(broker, broker.authorizer, context)
+    found, refused = yield from sort_out(broker.controller.names, request, context.version, rights)
     if not found:
         return DeleteTopicsResponse(responses=refused)
     context.defer()
@@ -101,8 +102,23 @@ def failed(name: str | None, topic_id: bytes, code: int, text: str | None) -> Re
     return Result(name=name, topic_id=topic_id, error_code=code, error_message=text)
 
 
+class Rights:
+    """What the client may do to topics, if there is an authorizer. (The short cut by the cluster is that of controllers
+    of KRaft, and not of brokers on ZooKeeper.)"""
+
+    def __init__(self, broker: Broker, authorizer: Authorizer, context: Context) -> None:
+        self._permits = Permits(authorizer, context)
+        self._all = broker.cluster is None and self._permits.allow(DELETE, CLUSTER)
+
+    def may_describe(self, name: str) -> bool:
+        return self._all or self._permits.allow(DESCRIBE, TOPIC, name)
+
+    def may_delete(self, name: str) -> bool:
+        return self._all or self._permits.allow(DELETE, TOPIC, name)
+
+
 def sort_out(
-    topics: Names, request: DeleteTopicsRequest, version: int
+    topics: Names, request: DeleteTopicsRequest, version: int, rights: Rights | None = None
 ) -> Work[tuple[dict[bytes, str], list[Result]]]:
     """The topics to delete, and answers for those that cannot be deleted."""
     refused: list[Result] = []
@@ -121,14 +137,21 @@ def sort_out(
                 text = "You may not specify both topic name and topic id."
                 refused.append(failed(name, topic_id, errors.INVALID_REQUEST, text))
         yield
-    found = yield from sort_out_ids(topics, ids, refused)
-    by_both = yield from sort_out_names(topics, names, ids, found, refused)
+    found = yield from sort_out_ids(topics, ids, refused, rights)
+    by_both = yield from sort_out_names(topics, names, ids, found, refused, rights)
     for topic_id in by_both:
         found.pop(topic_id, None)
     return found, refused
 
 
-def sort_out_ids(topics: Names, ids: dict[bytes, int], refused: list[Result]) -> Work[dict[bytes, str]]:
+def denied(name: str | None, topic_id: bytes) -> Result:
+    code = errors.TOPIC_AUTHORIZATION_FAILED
+    return failed(name, topic_id, code, errors.MESSAGES[code])
+
+
+def sort_out_ids(
+    topics: Names, ids: dict[bytes, int], refused: list[Result], rights: Rights | None
+) -> Work[dict[bytes, str]]:
     found: dict[bytes, str] = {}
     for topic_id, count in ids.items():
         known = topics.name_of(topic_id)
@@ -137,6 +160,8 @@ def sort_out_ids(topics: Names, ids: dict[bytes, int], refused: list[Result]) ->
         elif known is None:
             code = errors.UNKNOWN_TOPIC_ID
             refused.append(failed(None, topic_id, code, errors.MESSAGES[code]))
+        elif rights is not None and not rights.may_delete(known):
+            refused.append(denied(known if rights.may_describe(known) else None, topic_id))
         else:
             found[topic_id] = known
         yield
@@ -149,6 +174,7 @@ def sort_out_names(
     ids: dict[bytes, int],
     found: dict[bytes, str],
     refused: list[Result],
+    rights: Rights | None,
 ) -> Work[set[bytes]]:
     """Add topics that are named by name to `found`; returns the ids of those that are named by id as well."""
     by_both: set[bytes] = set()
@@ -156,9 +182,13 @@ def sort_out_names(
         known = topics.id_of(name)
         if count > 1:
             refused.append(failed(name, NO_ID, errors.INVALID_REQUEST, "Duplicate topic name."))
+        elif rights is not None and not rights.may_describe(name):
+            refused.append(denied(name, NO_ID))
         elif known is None:
             code = errors.UNKNOWN_TOPIC_OR_PARTITION
             refused.append(failed(name, NO_ID, code, errors.MESSAGES[code]))
+        elif rights is not None and not rights.may_delete(name):
+            refused.append(denied(name, NO_ID))
         elif known in ids:
             text = "The provided topic name maps to an ID that was already supplied."
             refused.append(failed(name, known, errors.INVALID_REQUEST, text))

@@ -48,6 +48,12 @@ def handle(
     return DescribeClientQuotasResponse(entries=entries)
 
 
+def unauthorized(
+    request: DescribeClientQuotasRequest, version: int, code: int
+) -> DescribeClientQuotasResponse:
+    return DescribeClientQuotasResponse(error_code=code, error_message=None, entries=None)
+
+
 def entry_of(entity: Iterable[tuple[str, str | None]], values: Mapping[str, float]) -> Entry:
     return Entry(
         entity=[Entity(entity_type=type, entity_name=name) for type, name in entity],

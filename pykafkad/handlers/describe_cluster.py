@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafkad.errors import MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
-from pykafkad.handlers.cluster_view import CLUSTER_OPERATIONS, NOT_ASKED, reachable_brokers
+from pykafkad.handlers.cluster_view import NOT_ASKED, cluster_operations, reachable_brokers
 from pykafkad.messages import DescribeClusterResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
 
@@ -53,6 +53,8 @@ def handle(broker: Broker, request: DescribeClusterRequest, context: Context) ->
             for info, endpoint in reachable_brokers(broker, context, fenced=request.include_fenced_brokers)
         ],
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_ASKED
+            cluster_operations(broker, context)
+            if request.include_cluster_authorized_operations
+            else NOT_ASKED
         ),
     )

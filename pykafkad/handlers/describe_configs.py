@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeConfigsResponse
-from pykafkad.pure.authorization import DESCRIBE_CONFIGS, on_configs
+from pykafkad.pure.authorization import DESCRIBE_CONFIGS, LAST, on_configs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.config_descriptions import Describer, Description
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
+    from pykafkad.handlers.permits import Permits
     from pykafkad.messages import DescribeConfigsRequest
     from pykafkad.slices import Work
 
@@ -34,16 +35,27 @@ FAILURES_A_TIME = 64
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
 
 
-needs = on_configs(DESCRIBE_CONFIGS)
+needs = on_configs(DESCRIBE_CONFIGS, LAST)
 
 
 def handle(
     broker: Broker, request: DescribeConfigsRequest, context: Context
 ) -> Work[DescribeConfigsResponse]:
     with_documentation = request.include_documentation and context.version >= DOCUMENTATION_SINCE
-    if any(resource.resource_type not in DESCRIBED for resource in request.resources):
+    if is_malformed(request):
         return all_malformed(request.resources)
     return described(broker, request.resources, request.include_synonyms, with_documentation)
+
+
+def is_malformed(request: DescribeConfigsRequest) -> bool:
+    return any(resource.resource_type not in DESCRIBED for resource in request.resources)
+
+
+def said_first(
+    broker: Broker, request: DescribeConfigsRequest, context: Context, permits: Permits
+) -> Work[DescribeConfigsResponse | None]:
+    yield
+    return (yield from all_malformed(request.resources)) if is_malformed(request) else None
 
 
 def all_malformed(resources: Sequence[Resource]) -> Work[DescribeConfigsResponse]:

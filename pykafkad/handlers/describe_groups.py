@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.permits import Permits
 from pykafkad.messages import DescribeGroupsResponse
-from pykafkad.pure.authorization import DESCRIBE, GROUP, Need
+from pykafkad.pure.authorization import DESCRIBE, FIRST, GROUP, Need
 from pykafkad.pure.groups.classic_answers import describe_missing
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ DescribedGroup = DescribeGroupsResponse.DescribedGroup
 ALL_OPERATIONS = 1 << 3 | 1 << 6 | 1 << 8 | 1 << 10 | 1 << 11
 
 
-needs = (Need(DESCRIBE, GROUP, "groups"),)
+needs = (Need(DESCRIBE, GROUP, "groups", denied=FIRST),)
 
 
 def handle(broker: Broker, request: DescribeGroupsRequest, context: Context) -> Work[DescribeGroupsResponse]:
@@ -41,10 +42,16 @@ def handle(broker: Broker, request: DescribeGroupsRequest, context: Context) -> 
         if described is None:
             described = known[group_id] = yield from describe(broker, group_id, context.version, asker)
             if request.include_authorized_operations and not described.error_code:
-                described.authorized_operations = ALL_OPERATIONS
+                described.authorized_operations = operations_on(broker, context, group_id)
         groups.append(described)
         yield
     return asker.answer(DescribeGroupsResponse(groups=groups))
+
+
+def operations_on(broker: Broker, context: Context, group_id: str) -> int:
+    if broker.authorizer is None:
+        return ALL_OPERATIONS
+    return Permits(broker.authorizer, context).operations(GROUP, group_id)
 
 
 def describe(

@@ -110,8 +110,6 @@ def describe(broker: Broker, directory: LogDirectory, topics: dict[str, list[Par
     )
 
 
-def unauthorized(
-    request: DescribeLogDirsRequest, version: int, code: int, of_each: bool
-) -> DescribeLogDirsResponse:
+def unauthorized(request: DescribeLogDirsRequest, version: int, code: int) -> DescribeLogDirsResponse:
     """Nothing is told; before version 3 not even why."""
     return DescribeLogDirsResponse(error_code=code)

@@ -10,7 +10,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.handlers import Unanswerable
 from pykafkad.handlers.partitions import find
 from pykafkad.messages import DescribeProducersResponse
-from pykafkad.pure.authorization import READ, TOPIC, Need
+from pykafkad.pure.authorization import IN_PLACE, READ, TOPIC, Need
 from pykafkad.slices import ELEMENTS_AT_ONCE, begun, each
 
 if TYPE_CHECKING:
@@ -32,7 +32,12 @@ PartitionResponse = DescribeProducersResponse.PartitionResponse
 ProducerState = DescribeProducersResponse.ProducerState
 
 
-needs = (Need(READ, TOPIC, "topics.name"),)
+def has_a_name(topic: DescribeProducersRequest.TopicRequest) -> bool:
+    """Kafka looks at names before it asks who asks."""
+    return topic_names.why_invalid(topic.name) is None
+
+
+needs = (Need(READ, TOPIC, "topics.name", of=has_a_name, denied=IN_PLACE),)
 
 
 def handle(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.handlers.cluster_view import TOPIC_OPERATIONS, partition_views, why_missing
+from pykafkad.handlers.permits import Permits
 from pykafkad.messages import DescribeTopicPartitionsResponse
 from pykafkad.pure.authorization import DESCRIBE, TOPIC, Need
 from pykafkad.slices import CHUNK, chunks
@@ -33,10 +34,7 @@ Cursor = DescribeTopicPartitionsResponse.Cursor
 ELIGIBLE = ("eligible_leader_replicas", "last_known_elr")
 
 
-needs = (
-    Need(DESCRIBE, TOPIC, "topics.name"),
-    Need(DESCRIBE, TOPIC, by_handler=True),
-)
+needs = (Need(DESCRIBE, TOPIC, by_handler=True),)
 
 
 def handle(
@@ -52,11 +50,28 @@ def handle(
         yield
     if cursor is not None and (cursor.partition_index < 0 or not (all_topics or cursor.topic_name in names)):
         return (yield from refuse(request, errors.INVALID_REQUEST))
+    permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
+    hidden: list[str] = []
+    if permits is not None:
+        allowed, hidden = yield from permits.split(DESCRIBE, TOPIC, names, str)
+        names = set(allowed)
     if "" in names:
         return (yield from refuse(request, errors.UNKNOWN_SERVER_ERROR))  # Kafka fails on an empty name
     most = broker.config["max.request.partition.size.limit"]
     room = max(1, min(most, request.response_partition_limit))
-    return (yield from describe(broker, (yield from in_order(list(names))), cursor, room))
+    response = yield from describe(broker, (yield from in_order(list(names))), cursor, room)
+    if permits is not None:
+        yield from show_operations(response, permits)
+    if not all_topics:
+        code = errors.TOPIC_AUTHORIZATION_FAILED
+        response.topics += [TopicResponse(error_code=code, name=name) for name in hidden]
+    return response
+
+
+def show_operations(response: DescribeTopicPartitionsResponse, permits: Permits) -> Work[None]:
+    for topic in response.topics:
+        topic.topic_authorized_operations = permits.operations(TOPIC, topic.name or "")
+        yield
 
 
 name_of = attrgetter("name")

@@ -3,12 +3,14 @@ yet (KIP-664)."""
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pykafkad.errors import INVALID_REQUEST, TRANSACTIONAL_ID_NOT_FOUND, KafkaError
+from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import in_order
 from pykafkad.messages import DescribeTransactionsResponse
-from pykafkad.pure.authorization import DESCRIBE, TOPIC, TRANSACTIONAL_ID, Need
+from pykafkad.pure.authorization import DESCRIBE, IN_PLACE, TOPIC, TRANSACTIONAL_ID, Need
 from pykafkad.slices import each
 
 if TYPE_CHECKING:
@@ -24,22 +26,31 @@ TransactionState = DescribeTransactionsResponse.TransactionState
 TopicData = DescribeTransactionsResponse.TopicData
 
 
-needs = (Need(DESCRIBE, TRANSACTIONAL_ID, "transactional_ids"), Need(DESCRIBE, TOPIC, by_handler=True))
+needs = (
+    Need(DESCRIBE, TRANSACTIONAL_ID, "transactional_ids", denied=IN_PLACE),
+    Need(DESCRIBE, TOPIC, by_handler=True),
+)
 
 
 def handle(
     broker: Broker, request: DescribeTransactionsRequest, context: Context
 ) -> Work[DescribeTransactionsResponse]:
     asker = broker.transaction_coordinator.asker_in_slices(context, lambda error: refused(request, error))
+    permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
     known: dict[str, TransactionState] = {}
     rows: list[TransactionState] = []
     for transactional_id in request.transactional_ids:
         row = known.get(transactional_id)
         if row is None:
             row = known[transactional_id] = yield from describe(broker, transactional_id, asker)
+            if permits is not None:
+                row.topics = yield from permits.only(DESCRIBE, TOPIC, row.topics, topic_of)
         rows.append(row)
         yield
     return asker.answer(DescribeTransactionsResponse(transaction_states=rows))
+
+
+topic_of = attrgetter("topic")
 
 
 def describe(broker: Broker, transactional_id: str, asker: Asker) -> Work[TransactionState]:

@@ -59,6 +59,17 @@ def handle(
     return DescribeUserScramCredentialsResponse(error_message="", results=results)
 
 
+def unauthorized(
+    request: DescribeUserScramCredentialsRequest, version: int, code: int
+) -> DescribeUserScramCredentialsResponse:
+    """For each user an error that does not name him, as in Kafka. (Asked for all users it fails there, and never
+    answers.)"""
+    unsaid = Result(error_code=code, error_message=None)
+    return DescribeUserScramCredentialsResponse(
+        error_code=code, error_message=None, results=[unsaid] * len(request.users or ())
+    )
+
+
 def twice(name: str) -> Result:
     return Result(user=name, error_code=errors.DUPLICATE_RESOURCE, error_message=TWICE + name)
 

@@ -64,6 +64,10 @@ def handle(broker: Broker, request: ElectLeadersRequest, context: Context) -> Wo
     return ElectLeadersResponse(replica_election_results=results)
 
 
+def unauthorized(request: ElectLeadersRequest, version: int, code: int) -> Work[ElectLeadersResponse]:
+    return refuse(request.topic_partitions, code, errors.MESSAGES[code], version)
+
+
 def leaderless(topic: Topic) -> list[int]:
     """If all partitions are asked for, Kafka leaves out those that need no election."""
     return [index for index, partition in enumerate(topic.partitions) if partition.leader == NO_LEADER]

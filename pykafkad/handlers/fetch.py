@@ -58,9 +58,8 @@ def is_follower(request: FetchRequest) -> bool:
 
 
 needs = (
-    Need(CLUSTER_ACTION, CLUSTER, when=is_follower),
-    Need(READ, TOPIC, "topics.topic", when=lambda request: not is_follower(request)),
-    Need(READ, TOPIC, by_handler=True),  # what the session has besides
+    Need(CLUSTER_ACTION, CLUSTER, by_handler=True),
+    Need(READ, TOPIC, by_handler=True),  # of all that the session has
 )
 
 
@@ -70,6 +69,21 @@ def handle(broker: Broker, request: FetchRequest, context: Context) -> OrWork[An
     if is_large(request):
         return in_slices(broker, request, context)
     return small(broker, request, context)
+
+
+def handle_guarded(broker: Broker, request: FetchRequest, context: Context) -> OrWork[Answer]:
+    """Where there is an authorizer."""
+    from pykafkad.handlers.fetching_guarded import guarded_kind
+
+    kind: Any = FollowersFetch if is_follower(request) else Fetch
+    if broker.cluster is not None:
+        from pykafkad.handlers.cluster_fetching import kind_of
+
+        kind = kind_of(request)
+    way = in_slices if is_large(request) else small
+    result: Any = way(broker, request, context, guarded_kind(kind))
+    answer: OrWork[Answer] = begun(result) if type(result) is GeneratorType else result
+    return answer
 
 
 def small(

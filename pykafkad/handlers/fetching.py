@@ -33,9 +33,13 @@ READ_AT_ONCE = 8  # partitions of a large request that are read between two look
 TOPIC_IDS_SINCE = 13
 LEADER_SINCE = 16
 READ_COMMITTED = 1
-# Errors of partitions that do not exist. They come last in the answer, and do not keep a fetch from waiting for the
-# others.
-ABSENT = (errors.UNKNOWN_TOPIC_OR_PARTITION, errors.UNKNOWN_TOPIC_ID)
+# Errors of partitions that do not exist, or that the client may not know of. They come last in the answer, and do not
+# keep a fetch from waiting for the others.
+ABSENT = (
+    errors.UNKNOWN_TOPIC_OR_PARTITION,
+    errors.UNKNOWN_TOPIC_ID,
+    errors.TOPIC_AUTHORIZATION_FAILED,
+)
 
 TopicResponse = FetchResponse.FetchableTopicResponse
 PartitionData = FetchResponse.PartitionData
@@ -211,6 +215,8 @@ class Fetch:
     def end_reading(self) -> None:
         if not self.answers:
             self.urgent = True
+        if len(self.absent) > 1:
+            self.absent.sort(key=is_known)
         self.answers += self.absent
 
     def failure(self, followed: Followed, code: int) -> PartitionData:
@@ -318,6 +324,11 @@ class FollowersFetch(Fetch):
         if followed.topic not in self.broker.image.topics_by_id and isinstance(followed.topic, bytes):
             raise KafkaError(errors.UNKNOWN_TOPIC_ID)
         raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
+
+
+def is_known(answer: Answer) -> bool:
+    """Whether there is a name for the topic's id: those without one come first."""
+    return answer[1].error_code != errors.UNKNOWN_TOPIC_ID
 
 
 def is_news(followed: Followed, answer: PartitionData, size: int) -> bool:

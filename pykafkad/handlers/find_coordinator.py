@@ -18,7 +18,15 @@ from pykafkad.cluster.image import NO_LEADER
 from pykafkad.handlers.cluster_view import reachable_brokers
 from pykafkad.handlers.pieces import FEW, pieces
 from pykafkad.messages import FindCoordinatorResponse
-from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, DESCRIBE, GROUP, TRANSACTIONAL_ID, Need
+from pykafkad.pure.authorization import (
+    CLUSTER,
+    CLUSTER_ACTION,
+    DESCRIBE,
+    GROUP,
+    IN_PLACE,
+    TRANSACTIONAL_ID,
+    Need,
+)
 from pykafkad.slices import is_work
 
 if TYPE_CHECKING:
@@ -35,23 +43,38 @@ Coordinator = FindCoordinatorResponse.Coordinator
 
 GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
 MANY_KEYS_SINCE = 4
+SHARE_KEYS_SINCE = 6
 TOPICS = {GROUP_KEY: topic_names.CONSUMER_OFFSETS, TRANSACTION_KEY: topic_names.TRANSACTION_STATE}
 REFUSED = {
     SHARE_KEY: "This broker does not serve share groups: there is no coordinator for share partitions.",
 }
 
 
+def is_group(request: FindCoordinatorRequest) -> bool:
+    return request.key_type == GROUP_KEY
+
+
+def is_transaction(request: FindCoordinatorRequest) -> bool:
+    return request.key_type == TRANSACTION_KEY
+
+
+def is_share(request: FindCoordinatorRequest) -> bool:
+    return request.key_type == SHARE_KEY
+
+
 needs = (
-    Need(DESCRIBE, GROUP, "key", when=lambda request: request.key_type == GROUP_KEY),
-    Need(DESCRIBE, GROUP, "coordinator_keys", when=lambda request: request.key_type == GROUP_KEY),
-    Need(DESCRIBE, TRANSACTIONAL_ID, "key", when=lambda request: request.key_type == TRANSACTION_KEY),
+    Need(DESCRIBE, GROUP, "key", when=is_group, until=MANY_KEYS_SINCE - 1),
+    Need(DESCRIBE, TRANSACTIONAL_ID, "key", when=is_transaction, until=MANY_KEYS_SINCE - 1),
+    Need(DESCRIBE, GROUP, "coordinator_keys", when=is_group, since=MANY_KEYS_SINCE, denied=IN_PLACE),
     Need(
         DESCRIBE,
         TRANSACTIONAL_ID,
         "coordinator_keys",
-        when=lambda request: request.key_type == TRANSACTION_KEY,
+        when=is_transaction,
+        since=MANY_KEYS_SINCE,
+        denied=IN_PLACE,
     ),
-    Need(CLUSTER_ACTION, CLUSTER, when=lambda request: request.key_type == SHARE_KEY),
+    Need(CLUSTER_ACTION, CLUSTER, when=is_share, since=SHARE_KEYS_SINCE),
 )
 
 

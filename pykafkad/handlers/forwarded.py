@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from pykafkad.handlers.broker import Broker
 
 
+needs = ()  # the controller asks, of the principal that it is told of
+
+
 def handle(broker: Broker, request: Any, context: Context) -> Any:
     cluster = cast("KraftCluster", broker.cluster)
     context.defer()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pykafkad.slices import Work
 
 
-needs = on_configs(ALTER_CONFIGS)
+needs = on_configs(ALTER_CONFIGS, by_handler=True)
 
 
 def handle(broker: Broker, request: IncrementalAlterConfigsRequest, context: Context) -> Work[Context]:

@@ -60,6 +60,10 @@ def handle(
     return promises[0]
 
 
+def unauthorized(request: InitProducerIdRequest, version: int, code: int) -> InitProducerIdResponse:
+    return refuse(code)
+
+
 def of_transactional_id(
     broker: Broker, request: InitProducerIdRequest, context: Context
 ) -> InitProducerIdResponse | Context:

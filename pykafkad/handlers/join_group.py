@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafkad import errors
+from pykafkad.handlers.permits import topics_shown
 from pykafkad.handlers.pieces import FEW, pieces
 from pykafkad.pure.authorization import GROUP, READ, Need
 from pykafkad.pure.groups.classic_answers import NOBODY, join_refusal
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from pykafkad.errors import KafkaError
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import JoinGroupRequest, JoinGroupResponse
+    from pykafkad.pure.effects import Caller, Effects
+    from pykafkad.pure.groups.registry import Groups
     from pykafkad.slices import OrWork, Work
 
 
@@ -63,12 +66,22 @@ def in_slices(
 
 def join(broker: Broker, request: JoinGroupRequest, context: Context) -> JoinGroupResponse | Context:
     version = context.version
+    may_describe = topics_shown(broker, context)
+
+    def join(groups: Groups, caller: Caller) -> Effects:
+        caller.may_describe = may_describe
+        return groups.join(request, caller, broker.clock.now_ms())
+
     return broker.group_coordinator.ask(
         request.group_id,
         context,
-        lambda groups, caller: groups.join(request, caller, broker.clock.now_ms()),
+        join,
         lambda error: refused(request, version, error),
     )
+
+
+def unauthorized(request: JoinGroupRequest, version: int, code: int) -> JoinGroupResponse:
+    return join_refusal(version, code, NOBODY)
 
 
 def refused(request: JoinGroupRequest, version: int, error: KafkaError) -> JoinGroupResponse:

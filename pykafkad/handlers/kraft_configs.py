@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 
 from pykafkad import messages
-from pykafkad.handlers.alter_configs import result
+from pykafkad.handlers.alter_configs import denial_of, result
 from pykafkad.slices import Wait
 
 if TYPE_CHECKING:
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 INCREMENTAL = 44
 
+needs = ()  # but for levels of loggers, the controller asks who may alter what
+
 
 def handle(broker: Broker, request: Any, context: Context) -> Work[Any]:
     from pykafkad.handlers import alter_configs, incremental_alter_configs
@@ -24,7 +26,7 @@ def handle(broker: Broker, request: Any, context: Context) -> Work[Any]:
     is_incremental = context.api_key == INCREMENTAL
     wanted_of = incremental_alter_configs.wanted_of if is_incremental else alter_configs.wanted_of
     wanted = yield from wanted_of(request)
-    yield from broker.config_changes.look(wanted, request.validate_only)
+    yield from broker.config_changes.look(wanted, request.validate_only, denial_of(broker, context))
     left = [each for each, ours in zip(request.resources, wanted, strict=True) if not ours.is_settled]
     told: dict[tuple[int, str], Any] = {}
     if left:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 NEVER_MS = -1
 OWNERS_SINCE = 3
 
+needs = ()  # what is refused to all
+
 
 def handle(broker: Broker, request: Any, context: Context) -> Any:
     code = errors.DELEGATION_TOKEN_REQUEST_NOT_ALLOWED

@@ -5,18 +5,23 @@ While a partition of `__consumer_offsets` is being loaded its groups are not kno
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import pieces
 from pykafkad.messages import ListGroupsResponse
-from pykafkad.pure.authorization import DESCRIBE, GROUP, Need
+from pykafkad.pure.authorization import CLUSTER, DESCRIBE, GROUP, Need
 
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import ListGroupsRequest
     from pykafkad.slices import Work
+
+
+Listed = ListGroupsResponse.ListedGroup
 
 
 needs = (Need(DESCRIBE, GROUP, or_on_cluster=DESCRIBE, by_handler=True),)
@@ -31,13 +36,22 @@ def handle(broker: Broker, request: ListGroupsRequest, context: Context) -> Work
         types.update([name.lower() for name in piece])
         yield
     asker = broker.group_coordinator.asker_in_slices(context, refused)
-    rows: list[ListGroupsResponse.ListedGroup] = []
+    rows: list[Listed] = []
     try:
         for groups in broker.group_coordinator.look_everywhere(asker):
             rows += yield from groups.list_groups(states, types)
+        if broker.authorizer is not None:
+            rows = yield from described_to(Permits(broker.authorizer, context), rows)
     except KafkaError as error:
         return refused(error)
     return asker.answer(ListGroupsResponse(groups=rows))
+
+
+def described_to(permits: Permits, rows: list[Listed]) -> Work[list[Listed]]:
+    """Those that the client may know of: all, if it may describe the cluster."""
+    if permits.allow(DESCRIBE, CLUSTER):
+        return rows
+    return (yield from permits.only(DESCRIBE, GROUP, rows, attrgetter("group_id")))
 
 
 def refused(error: KafkaError) -> ListGroupsResponse:

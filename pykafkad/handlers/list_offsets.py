@@ -13,7 +13,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.partitions import find, items_of
 from pykafkad.messages import ListOffsetsResponse
-from pykafkad.pure.authorization import DESCRIBE, TOPIC, Need
+from pykafkad.pure.authorization import DESCRIBE, LAST, TOPIC, Need
 from pykafkad.slices import begun, each
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ PartitionResponse = ListOffsetsResponse.ListOffsetsPartitionResponse
 Found = tuple[int, int, int]  # offset, timestamp, leader epoch
 
 
-needs = (Need(DESCRIBE, TOPIC, "topics.name"),)
+needs = (Need(DESCRIBE, TOPIC, "topics.name", denied=LAST),)
 
 
 def handle(broker: Broker, request: ListOffsetsRequest, context: Context) -> OrWork[ListOffsetsResponse]:

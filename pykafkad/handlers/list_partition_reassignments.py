@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pykafkad.errors import MESSAGES
 from pykafkad.messages import ListPartitionReassignmentsResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
 
@@ -19,6 +20,27 @@ if TYPE_CHECKING:
 
 
 needs = (Need(DESCRIBE, CLUSTER),)
+
+
+def unauthorized(
+    request: ListPartitionReassignmentsRequest, version: int, code: int
+) -> ListPartitionReassignmentsResponse:
+    """With each partition that was asked for, of which it says nothing, as in Kafka."""
+    kind = ListPartitionReassignmentsResponse
+    return kind(
+        error_code=code,
+        error_message=MESSAGES[code],
+        topics=[
+            kind.OngoingTopicReassignment(
+                name=topic.name,
+                partitions=[
+                    kind.OngoingPartitionReassignment(partition_index=index)
+                    for index in topic.partition_indexes
+                ],
+            )
+            for topic in request.topics or ()
+        ],
+    )
 
 
 def handle(

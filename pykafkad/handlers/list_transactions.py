@@ -6,9 +6,11 @@ While a partition of `__transaction_state` is being loaded its ids are not known
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from pykafkad.errors import INVALID_REGULAR_EXPRESSION, KafkaError
+from pykafkad.handlers.permits import Permits
 from pykafkad.messages import ListTransactionsResponse
 from pykafkad.pure.authorization import DESCRIBE, TRANSACTIONAL_ID, Need
 from pykafkad.slices import ELEMENTS_AT_ONCE, chunks
@@ -63,6 +65,9 @@ def handle(
         rows: list[TransactionState] = []
         for machine in broker.transaction_coordinator.look_everywhere(asker):
             rows += yield from listed(broker, machine, chosen)
+        if broker.authorizer is not None:
+            permits = Permits(broker.authorizer, context)
+            rows = yield from permits.only(DESCRIBE, TRANSACTIONAL_ID, rows, attrgetter("transactional_id"))
     except KafkaError as error:
         return refused(error)
     except (InvalidPattern, TooMuchWork):

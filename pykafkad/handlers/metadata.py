@@ -51,9 +51,8 @@ CACHED = "metadata"  # the key under which a topic caches the views of its parti
 
 
 needs = (
-    Need(DESCRIBE, TOPIC, "topics.name"),
     Need(DESCRIBE, TOPIC, by_handler=True),
-    Need(CREATE, TOPIC, "topics.name", or_on_cluster=CREATE, by_handler=True),
+    Need(CREATE, TOPIC, or_on_cluster=CREATE, by_handler=True),
 )
 
 
@@ -62,6 +61,15 @@ def handle(broker: Broker, request: MetadataRequest, context: Context) -> OrWork
     if topics is not None:
         return response(broker, request, context, topics)
     return begun(respond(broker, request, context))
+
+
+def handle_guarded(
+    broker: Broker, request: MetadataRequest, context: Context
+) -> OrWork[MetadataResponse | Context]:
+    """Where there is an authorizer."""
+    from pykafkad.handlers.metadata_guarded import respond_guarded
+
+    return begun(respond_guarded(broker, request, context))
 
 
 def kept(image: Image, request: MetadataRequest, version: int) -> list[TopicResponse] | None:
@@ -81,9 +89,14 @@ def kept(image: Image, request: MetadataRequest, version: int) -> list[TopicResp
 
 
 def respond(
-    broker: Broker, request: MetadataRequest, context: Context, *, create: bool = True
+    broker: Broker,
+    request: MetadataRequest,
+    context: Context,
+    *,
+    create: bool = True,
+    again: Callable[[], Work[MetadataResponse | Context]] | None = None,
 ) -> Work[MetadataResponse | Context]:
-    """`create`: what is missing, if this was not done yet."""
+    """`create`: what is missing, if this was not done yet; then `again` makes the answer."""
     asked = request.topics
     if asked is not None and (context.version > 0 or asked):
         problem = yield from what_is_wrong(asked, context.version)
@@ -95,7 +108,7 @@ def respond(
     if len(missing) * broker.config["num.partitions"] > WAITED_FOR:
         broker.controller.auto_create_all(missing, lambda: None)
         return response(broker, request, context, topics)
-    work = respond(broker, request, context, create=False)
+    work = respond(broker, request, context, create=False) if again is None else again()
     context.defer()
     created: Callable[[], None] = partial(broker.dispatcher.give, context, work)
     if broker.cluster is not None:

@@ -7,7 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafkad.errors import UNKNOWN_TOPIC_ID, UNKNOWN_TOPIC_OR_PARTITION, KafkaError
+from pykafkad.errors import (
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    KafkaError,
+)
+from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import FEW, pieces
 from pykafkad.messages import OffsetCommitRequest, OffsetCommitResponse
 from pykafkad.pure.authorization import GROUP, READ, TOPIC, Need
@@ -28,7 +34,7 @@ PartitionResponse = OffsetCommitResponse.OffsetCommitResponsePartition
 
 needs = (
     Need(READ, GROUP, "group_id"),
-    Need(READ, TOPIC, "topics.name"),
+    Need(READ, TOPIC, by_handler=True),
 )
 
 
@@ -36,7 +42,7 @@ def handle(
     broker: Broker, request: OffsetCommitRequest, context: Context
 ) -> OrWork[OffsetCommitResponse | Context]:
     topics = request.topics
-    if not few_that_exist(broker, topics, context.version):
+    if broker.authorizer is not None or not few_that_exist(broker, topics, context.version):
         return begun(in_slices(broker, request, context))
     if not topics:
         return OffsetCommitResponse()
@@ -70,20 +76,23 @@ def in_slices(
     broker: Broker, request: OffsetCommitRequest, context: Context
 ) -> Work[OffsetCommitResponse | Context]:
     """The same for many partitions, or such as do not exist. Everything is prepared in slices and then done in one step,
-    since a commit is in the log as a whole or not at all. Partitions that do not exist are refused here; their answers
-    come first, as in Kafka."""
+    since a commit is in the log as a whole or not at all. Partitions that do not exist, or whose topic the client may not
+    read, are refused here; their answers come first, as in Kafka."""
     from pykafkad.pure.groups.offset_requests import Commit
 
     by_id = context.version >= TOPIC_IDS_SINCE
     refusals = Answers(by_id)
     longest = broker.group_coordinator.settings.offset_metadata_max_bytes
     made = Commit(request, longest, broker.clock.now_ms())
+    permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
     for topic in request.topics:
         image = broker.image
         known = image.topics_by_id.get(topic.topic_id) if by_id else image.topics.get(topic.name)
         name, topic_id = (topic.name, topic.topic_id) if known is None else (known.name, known.id)
         count = 0 if known is None else len(known.partitions)
         code = UNKNOWN_TOPIC_ID if known is None and by_id else UNKNOWN_TOPIC_OR_PARTITION
+        if permits is not None and code != UNKNOWN_TOPIC_ID and not permits.allow(READ, TOPIC, name):
+            known, count, code = None, 0, TOPIC_AUTHORIZATION_FAILED
         is_begun = False
         for items in pieces(topic.partitions):
             missing = [item for item in items if not 0 <= item.partition_index < count]

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafkad.errors import INVALID_GROUP_ID, UNKNOWN_TOPIC_OR_PARTITION, KafkaError
+from pykafkad.errors import (
+    INVALID_GROUP_ID,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    KafkaError,
+)
+from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import pieces
 from pykafkad.messages import OffsetDeleteRequest, OffsetDeleteResponse
 from pykafkad.pure.authorization import DELETE, GROUP, READ, TOPIC, Need
@@ -33,7 +39,7 @@ PartitionResponse = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 needs = (
     Need(DELETE, GROUP, "group_id"),
-    Need(READ, TOPIC, "topics.name"),
+    Need(READ, TOPIC, by_handler=True),
 )
 
 
@@ -44,22 +50,22 @@ def handle(broker: Broker, request: OffsetDeleteRequest, context: Context) -> Or
 
 
 def delete(broker: Broker, request: OffsetDeleteRequest, context: Context) -> Work[OffsetDeleteResponse]:
-    """Partitions that do not exist are answered first, then one entry for each topic, as in Kafka. If there are very
-    many partitions, they are deleted in several steps."""
+    """Partitions that do not exist, or whose topic the client may not read, are answered first, then one entry for each
+    topic, as in Kafka. If there are very many partitions, they are deleted in several steps."""
     asker = broker.group_coordinator.asker_in_slices(context, refused)
+    permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
     answers: dict[str, TopicResponse] = {}
     asked: list[tuple[str, PartitionRequest]] = []
     for topic in request.topics:
         known = broker.image.topics.get(topic.name)
-        count = 0 if known is None else len(known.partitions)
+        count, code = 0 if known is None else len(known.partitions), UNKNOWN_TOPIC_OR_PARTITION
+        if permits is not None and not permits.allow(READ, TOPIC, topic.name):
+            count, code = 0, TOPIC_AUTHORIZATION_FAILED
         for items in pieces(topic.partitions):
             gone = [item for item in items if not 0 <= item.partition_index < count]
             if gone:
                 rows_of(answers, topic.name).extend(
-                    PartitionResponse(
-                        partition_index=item.partition_index, error_code=UNKNOWN_TOPIC_OR_PARTITION
-                    )
-                    for item in gone
+                    PartitionResponse(partition_index=item.partition_index, error_code=code) for item in gone
                 )
             asked += [(topic.name, item) for item in items if 0 <= item.partition_index < count]
             yield

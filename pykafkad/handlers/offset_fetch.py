@@ -8,7 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafkad.errors import UNKNOWN_TOPIC_ID, KafkaError
+from pykafkad.errors import (
+    GROUP_AUTHORIZATION_FAILED,
+    TOPIC_AUTHORIZATION_FAILED,
+    UNKNOWN_TOPIC_ID,
+    KafkaError,
+)
+from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import are_few, pieces
 from pykafkad.messages import OffsetFetchRequest, OffsetFetchResponse
 from pykafkad.pure.authorization import DESCRIBE, GROUP, TOPIC, Need
@@ -39,10 +45,7 @@ PartitionResponse = OffsetFetchResponse.OffsetFetchResponsePartition
 
 
 needs = (
-    Need(DESCRIBE, GROUP, "group_id"),
-    Need(DESCRIBE, GROUP, "groups.group_id"),
-    Need(DESCRIBE, TOPIC, "topics.name"),
-    Need(DESCRIBE, TOPIC, "groups.topics.name"),
+    Need(DESCRIBE, GROUP, by_handler=True),
     Need(DESCRIBE, TOPIC, by_handler=True),
 )
 
@@ -54,13 +57,16 @@ def handle(broker: Broker, request: OffsetFetchRequest, context: Context) -> OrW
     def refuse(error: KafkaError) -> OffsetFetchResponse:
         return response_of([refused(group, error.code, version) for group in groups], version)
 
-    if len(groups) != 1 or groups[0].topics is None or not are_few(groups[0].topics, "partition_indexes"):
+    few = len(groups) == 1 and groups[0].topics is not None and are_few(groups[0].topics, "partition_indexes")
+    if not few or broker.authorizer is not None:
+        permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
         return in_slices(
             broker,
             groups,
             request.require_stable,
             version,
             broker.group_coordinator.asker_in_slices(context, refuse),
+            permits,
         )
     asker = broker.group_coordinator.asker(context, refuse)
     return response_of([fetch(broker, groups[0], request.require_stable, version, asker)], version)
@@ -96,7 +102,12 @@ def fetch(
 
 
 def in_slices(
-    broker: Broker, groups: list[GroupRequest], require_stable: bool, version: int, asker: AskerInSlices
+    broker: Broker,
+    groups: list[GroupRequest],
+    require_stable: bool,
+    version: int,
+    asker: AskerInSlices,
+    permits: Permits | None,
 ) -> Work[OffsetFetchResponse]:
     answers = []
     everything: dict[
@@ -108,7 +119,9 @@ def in_slices(
             answers.append(everything[who])
             continue
         try:
-            answer = yield from fetch_in_slices(broker, group, require_stable, version, asker)
+            if permits is not None and not permits.allow(DESCRIBE, GROUP, group.group_id):
+                raise KafkaError(GROUP_AUTHORIZATION_FAILED)
+            answer = yield from fetch_in_slices(broker, group, require_stable, version, asker, permits)
         except KafkaError as error:
             answer = yield from refused_in_slices(group, error.code, version)
         if group.topics is None:
@@ -121,7 +134,12 @@ def in_slices(
 
 
 def fetch_in_slices(
-    broker: Broker, group: GroupRequest, require_stable: bool, version: int, asker: AskerInSlices
+    broker: Broker,
+    group: GroupRequest,
+    require_stable: bool,
+    version: int,
+    asker: AskerInSlices,
+    permits: Permits | None,
 ) -> Generator[None, None, GroupResponse]:
     from pykafkad.pure.groups.offset_requests import check_fetch, fetched_topics, rows_of
 
@@ -129,24 +147,29 @@ def fetch_in_slices(
     by_id = version >= TOPIC_IDS_SINCE
     found = broker.group_coordinator.look(group_id, asker)
     check_fetch(found, group)
-    topics, unknown = [], []
+    topics = []
+    refused: list[tuple[str, bytes, list[int], int]] = []
     for name, topic_id, indexes in fetched_topics(found, group):
         shown_id = topic_id
         if by_id:
             known = known_topic(broker, group, name, topic_id)
             if known is None:
-                unknown.append((topic_id, indexes))
+                refused.append(("", topic_id, indexes, UNKNOWN_TOPIC_ID))
                 yield
                 continue
             name, shown_id = known.name, known.id
+        if permits is not None and not permits.allow(DESCRIBE, TOPIC, name):
+            refused.append((name, shown_id, indexes, TOPIC_AUTHORIZATION_FAILED))
+            yield
+            continue
         topic = TopicOfGroup(name=name, topic_id=shown_id, partitions=[])
         for piece in pieces(indexes):
             there = broker.group_coordinator.look(group_id, asker)  # again, since it may be gone by now
             topic.partitions += rows_of(there, group_id, name, topic_id, piece, require_stable)
             yield
         topics.append(topic)
-    for topic_id, indexes in unknown if group.topics is not None else ():
-        topics.append((yield from topic_refused_in_slices("", topic_id, indexes, UNKNOWN_TOPIC_ID)))
+    for each in refused if group.topics is not None else ():  # of all topics they are left out
+        topics.append((yield from topic_refused_in_slices(*each)))
     return GroupResponse(group_id=group_id, topics=topics)
 
 

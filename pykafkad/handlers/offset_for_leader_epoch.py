@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.partitions import find, items_of
 from pykafkad.messages import OffsetForLeaderEpochResponse
-from pykafkad.pure.authorization import CLUSTER_ACTION, DESCRIBE, TOPIC, Need
+from pykafkad.pure.authorization import CLUSTER_ACTION, DESCRIBE, LAST, TOPIC, Need
 from pykafkad.slices import begun, each
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ TopicResult = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
 EpochEndOffset = OffsetForLeaderEpochResponse.EpochEndOffset
 
 
-needs = (Need(DESCRIBE, TOPIC, "topics.topic", or_on_cluster=CLUSTER_ACTION),)
+needs = (Need(DESCRIBE, TOPIC, "topics.topic", or_on_cluster=CLUSTER_ACTION, denied=LAST),)
 
 
 def handle(

@@ -25,7 +25,7 @@ from pykafkad.hot.records import (
     check_produce,
 )
 from pykafkad.messages import ProduceResponse
-from pykafkad.pure.authorization import TOPIC, TRANSACTIONAL_ID, WRITE, Need
+from pykafkad.pure.authorization import LAST, TOPIC, TRANSACTIONAL_ID, WRITE, Need
 from pykafkad.short_forms import LoneProduceRequest, LoneProduceResponse
 from pykafkad.slices import GO_ON, begun
 
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.replica import Replica
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
+    from pykafkad.handlers.permits import Permits
     from pykafkad.handlers.taking_part import Batch, Verified
     from pykafkad.messages import ProduceRequest
     from pykafkad.promises import Promise
@@ -75,9 +76,45 @@ START_NOT_SAID = frozenset(
 
 
 needs = (
-    Need(WRITE, TRANSACTIONAL_ID, "transactional_id"),
-    Need(WRITE, TOPIC, "topic_data.name"),
+    Need(WRITE, TRANSACTIONAL_ID, by_handler=True),
+    Need(WRITE, TOPIC, "topic_data.name", denied=LAST, ids_since=TOPIC_IDS_SINCE),
 )
+
+
+def said_first(
+    broker: Broker, request: ProduceRequest, context: Context, permits: Permits
+) -> Work[ProduceResponse | None]:
+    """Who may write to a transaction is asked if there is a batch that is part of one, and only then, as in Kafka."""
+    from pykafkad.handlers.taking_part import is_transactional
+
+    steps = 0
+    for topic in request.topic_data:
+        for item in topic.partition_data:
+            if is_transactional(item.records):
+                return (yield from check_transactional_id(request, permits))
+            steps += 1
+            if not steps % FEW:
+                yield
+    return None
+
+
+def check_transactional_id(request: ProduceRequest, permits: Permits) -> Work[ProduceResponse | None]:
+    asked = request.transactional_id
+    if asked is not None and permits.allow(WRITE, TRANSACTIONAL_ID, asked):
+        return None
+    error = KafkaError(errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
+    if request.acks == 0:
+        unanswered(error.code)
+    topics = []
+    for topic in request.topic_data:
+        rows = []
+        for item in topic.partition_data:
+            rows.append(refused(item.index, KafkaError(error.code, error.text)))
+            if not len(rows) % FEW:
+                yield
+        topics.append(TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=rows))
+        yield
+    return ProduceResponse(responses=topics)
 
 
 def handle(

@@ -16,6 +16,7 @@ from pykafkad.pure.authorization import GROUP, READ, Need
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
+    from pykafkad.handlers.permits import Permits
     from pykafkad.messages import SyncGroupRequest
     from pykafkad.slices import OrWork, Work
 
@@ -29,14 +30,28 @@ needs = (Need(READ, GROUP, "group_id"),)
 def handle(
     broker: Broker, request: SyncGroupRequest, context: Context
 ) -> OrWork[SyncGroupResponse | Context]:
-    names_protocol = request.protocol_type is not None and request.protocol_name is not None
-    if context.version >= PROTOCOL_NAMED_SINCE and not names_protocol:
-        return SyncGroupResponse(error_code=errors.INCONSISTENT_GROUP_PROTOCOL)
+    if not names_protocol(request, context):
+        return refused(KafkaError(errors.INCONSISTENT_GROUP_PROTOCOL))
     if not request.group_id:
         return SyncGroupResponse(error_code=errors.INVALID_GROUP_ID)
     if len(request.assignments) > FEW:
         return in_slices(broker, request, context)
     return sync(broker, request, context)
+
+
+def names_protocol(request: SyncGroupRequest, context: Context) -> bool:
+    if context.version < PROTOCOL_NAMED_SINCE:
+        return True
+    return request.protocol_type is not None and request.protocol_name is not None
+
+
+def said_first(
+    broker: Broker, request: SyncGroupRequest, context: Context, permits: Permits
+) -> Work[SyncGroupResponse | None]:
+    yield
+    if names_protocol(request, context):
+        return None
+    return refused(KafkaError(errors.INCONSISTENT_GROUP_PROTOCOL))
 
 
 def in_slices(

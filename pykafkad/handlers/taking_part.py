@@ -160,6 +160,11 @@ def is_asked(broker: Broker, client: Client) -> bool:
     return client.adds or enabled
 
 
+def is_transactional(data: memoryview | None) -> bool:
+    """Whether a batch says that it is part of a transaction, whatever else may be wrong with it."""
+    return data is not None and len(data) > ATTRIBUTES and bool(data[ATTRIBUTES] & TRANSACTIONAL)
+
+
 def transactional(data: memoryview | None, version: int) -> tuple[int, int, int] | None:
     """Producer id, epoch and first sequence of a batch that is part of a transaction. What is wrong with it otherwise is
     said when it is to be appended."""

@@ -16,9 +16,11 @@ from pykafkad.errors import (
     COORDINATOR_NOT_AVAILABLE,
     INVALID_GROUP_ID,
     NOT_COORDINATOR,
+    TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
     KafkaError,
 )
+from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import pieces
 from pykafkad.handlers.taking_part import of_offsets
 from pykafkad.messages import OffsetCommitRequest, TxnOffsetCommitResponse
@@ -46,7 +48,7 @@ PartitionResponse = TxnOffsetCommitResponse.TxnOffsetCommitResponsePartition
 needs = (
     Need(WRITE, TRANSACTIONAL_ID, "transactional_id"),
     Need(READ, GROUP, "group_id"),
-    Need(READ, TOPIC, "topics.name"),
+    Need(READ, TOPIC, by_handler=True),
 )
 
 
@@ -61,7 +63,8 @@ def answer(
 ) -> Work[TxnOffsetCommitResponse | Context]:
     longest = broker.group_coordinator.settings.offset_metadata_max_bytes
     made = Commit(as_commit(request), longest, broker.clock.now_ms())
-    topics = yield from prepare(broker, request.topics, made)
+    permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
+    topics = yield from prepare(broker, request.topics, made, permits)
     rows = yield from rows_of(made, topics)
     response = TxnOffsetCommitResponse(topics=list(topics.values()))
     if not rows:
@@ -100,19 +103,25 @@ def as_commit(request: TxnOffsetCommitRequest) -> OffsetCommitRequest:
 
 
 def prepare(
-    broker: Broker, asked: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic], made: Commit
+    broker: Broker,
+    asked: list[TxnOffsetCommitRequest.TxnOffsetCommitRequestTopic],
+    made: Commit,
+    permits: Permits | None,
 ) -> Generator[bool, None, dict[str, TopicResponse]]:
-    """Prepare what is committed of partitions that exist; returns the topics of those that do not, refused."""
+    """Prepare what is committed of partitions that exist; returns the topics of those that do not, or that the client may
+    not read, refused."""
     refused: dict[str, TopicResponse] = {}
     for topic in asked:
         known = broker.image.topics.get(topic.name)
-        count = 0 if known is None else len(known.partitions)
+        count, code = 0 if known is None else len(known.partitions), UNKNOWN_TOPIC_OR_PARTITION
+        if permits is not None and not permits.allow(READ, TOPIC, topic.name):
+            known, count, code = None, 0, TOPIC_AUTHORIZATION_FAILED
         is_begun = False
         for items in pieces(topic.partitions):
             missing = [item for item in items if not 0 <= item.partition_index < count]
             if missing or known is None:
                 rows = refused.setdefault(topic.name, TopicResponse(name=topic.name)).partitions
-                rows += [row(item.partition_index, UNKNOWN_TOPIC_OR_PARTITION) for item in missing]
+                rows += [row(item.partition_index, code) for item in missing]
             if len(missing) < len(items):
                 if not is_begun:
                     made.begin_topic(topic.name, NO_TOPIC_ID)

@@ -109,6 +109,7 @@ class Exchange:
     """A request under way, and the promise of its answer."""
 
     response: Any
+    amend: Any  # Callable[[Any], Any] | None: given each response, gives the one to answer
     refuse: Any  # Callable[[KafkaError], Any] | None
     watcher: Any  # Callable[[Exchange], None] | None: told just before the answer is encoded
     @property

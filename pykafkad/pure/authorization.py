@@ -1,13 +1,14 @@
 """What must be allowed for a request: operations on resources, as in Kafka's ACLs.
 
-Each handler's module declares it as `needs`; handlers/authorized.py asks an Authorizer for all of them before the
-handler is called. Invariant: a name that a request leaves out (null, or a topic given by an unknown id) needs nothing.
+Each handler's module declares it as `needs`; handlers/authorized.py asks an Authorizer for those that are not left to the
+handler before that is called. Invariant: a name that a request leaves out (null, or a topic given by an unknown id) needs
+nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from pykafkad import errors
 
@@ -22,6 +23,14 @@ DENIED = {
     CLUSTER: errors.CLUSTER_AUTHORIZATION_FAILED,
     TRANSACTIONAL_ID: errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
 }
+
+# What becomes of a request that names something that is denied: it is refused as a whole; or each such element by itself,
+# before the answers of the others, behind them, or where it was asked for.
+ALL: Final = 0
+FIRST: Final = 1
+LAST: Final = 2
+IN_PLACE: Final = 3
+NEWEST = 32767
 
 # Types of resources with configs; those of all others belong to the cluster.
 CONFIGS_OF_A_TOPIC, CONFIGS_OF_A_GROUP = 2, 32
@@ -57,18 +66,23 @@ class Need:
     on the cluster.
 
     `or_on_cluster` is an operation on the cluster that suffices instead, `or_on_some_topic` one on any topic. `when`
-    selects requests, `of` elements of the path's last array. `by_handler`: the handler checks it, since it leaves out
-    of its answer what is not allowed, or only finds out later whether it is needed.
+    selects requests, `since` and `until` their versions, `of` elements of the path's array. `denied` says what becomes of
+    the request. From version `ids_since` on its topics are named by their ids. `by_handler`: the handler checks it, since
+    it leaves out of its answer what is not allowed, or only finds out later whether it is needed.
     """
 
     __slots__ = (
         "by_handler",
+        "denied",
+        "ids_since",
         "of",
         "operation",
         "or_on_cluster",
         "or_on_some_topic",
         "path",
         "resource",
+        "since",
+        "until",
         "when",
     )
 
@@ -81,7 +95,11 @@ class Need:
         or_on_cluster: int | None = None,
         or_on_some_topic: int | None = None,
         when: Test | None = None,
+        since: int = 0,
+        until: int = NEWEST,
         of: Test | None = None,
+        denied: int = ALL,
+        ids_since: int = NEWEST,
         by_handler: bool = False,
     ) -> None:
         self.operation = operation
@@ -90,53 +108,53 @@ class Need:
         self.or_on_cluster = or_on_cluster
         self.or_on_some_topic = or_on_some_topic
         self.when = when
+        self.since = since
+        self.until = until
         self.of = of
+        self.denied = denied
+        self.ids_since = ids_since
         self.by_handler = by_handler
 
-    def names(self, request: Any, topic_name: TopicName) -> Iterator[str]:
-        """The names of the resources of this request on which it is needed."""
-        if self.when is not None and not self.when(request):
-            return
+    def is_asked(self, request: Any, version: int) -> bool:
+        return self.since <= version <= self.until and (self.when is None or self.when(request))
+
+    def names(self, request: Any) -> Iterator[str]:
+        """The names of the resources of the whole request on which it is needed."""
         if not self.path:
             yield THE_CLUSTER
             return
-        *arrays, last = self.path
-        for element in elements(request, arrays):
-            if self.of is None or self.of(element):
-                yield from named(element, last, self.resource, topic_name)
+        value = getattr(request, self.path[0])
+        if isinstance(value, list):
+            yield from value
+        elif value is not None:
+            yield value
+
+    def elements(self, request: Any) -> list[Any]:
+        """What it is needed for one by one."""
+        return getattr(request, self.path[0]) or []
+
+    def name_in(self, element: Any, version: int, topic_name: TopicName) -> str | None:
+        """The name of the resource of one element; None: nothing is needed for it."""
+        if self.of is not None and not self.of(element):
+            return None
+        if self.resource == CLUSTER:
+            return THE_CLUSTER
+        if version >= self.ids_since:
+            return topic_name(element.topic_id)
+        name: str | None = getattr(element, self.path[1]) if len(self.path) > 1 else element
+        return name
 
 
-def elements(request: Any, arrays: list[str]) -> Iterator[Any]:
-    """The values at the end of this path of arrays."""
-    if not arrays:
-        yield request
-        return
-    for element in getattr(request, arrays[0]) or ():
-        yield from elements(element, arrays[1:])
-
-
-def named(element: Any, field: str, resource: int, topic_name: TopicName) -> Iterator[str]:
-    value = getattr(element, field)
-    if isinstance(value, list):
-        yield from value
-    elif value:
-        yield value
-    elif resource == TOPIC and hasattr(element, "topic_id"):
-        name = topic_name(element.topic_id)
-        if name is not None:
-            yield name
-
-
-def on_configs(operation: int) -> tuple[Need, ...]:
+def on_configs(operation: int, denied: int = ALL, *, by_handler: bool = False) -> tuple[Need, ...]:
     """The needs of requests about the configs of topics, groups, brokers and client metrics."""
     of_their_own = (CONFIGS_OF_A_TOPIC, CONFIGS_OF_A_GROUP)
-    name = "resources.resource_name"
+
+    def need(resource: int, of: Test) -> Need:
+        name = "resources.resource_name"
+        return Need(operation, resource, name, of=of, denied=denied, by_handler=by_handler)
+
     return (
-        Need(operation, TOPIC, name, of=lambda asked: asked.resource_type == CONFIGS_OF_A_TOPIC),
-        Need(operation, GROUP, name, of=lambda asked: asked.resource_type == CONFIGS_OF_A_GROUP),
-        Need(
-            operation,
-            CLUSTER,
-            when=lambda request: any(asked.resource_type not in of_their_own for asked in request.resources),
-        ),
+        need(TOPIC, lambda asked: asked.resource_type == CONFIGS_OF_A_TOPIC),
+        need(GROUP, lambda asked: asked.resource_type == CONFIGS_OF_A_GROUP),
+        need(CLUSTER, lambda asked: asked.resource_type not in of_their_own),
     )

@@ -19,15 +19,17 @@ class UnknownRecord(Exception):
 
 
 class Caller:
-    """The client that sent a request. `context`, to which the answer is sent, means nothing here."""
+    """The client that sent a request. `context`, to which the answer is sent, means nothing here. `may_describe` tells
+    which topics it may know of; None: all."""
 
-    __slots__ = ("_client_host", "_client_id", "_version", "context")
+    __slots__ = ("_client_host", "_client_id", "_version", "context", "may_describe")
 
     def __init__(self, version: int, client_id: str, client_host: str, context: Any = None) -> None:
         self._version = version
         self._client_id = client_id
         self._client_host = client_host
         self.context = context
+        self.may_describe: Callable[[str], bool] | None = None
 
     # These are properties since most operations need none of them: they are looked up when they are asked for.
 

@@ -148,6 +148,7 @@ def open_broker(
     if later:
         later.all()
     broker = SimpleNamespace(
+        authorizer=None,
         apis=APIS,
         cluster=None,
         acls=None,

@@ -12,7 +12,7 @@ import pytest
 
 from pykafkad import errors, messages
 from pykafkad.handlers import APIS, Api
-from pykafkad.handlers.authorized import is_allowed
+from pykafkad.handlers.permits import Permits
 from pykafkad.hot.wire import fields
 from pykafkad.pure import authorization
 from pykafkad.pure.authorization import (
@@ -28,20 +28,21 @@ from pykafkad.pure.authorization import (
     Principal,
     on_configs,
 )
-from tests.unit.data_kit import Desk
+from tests.unit.data_kit import Desk, batch
 
 KAFKA = json.loads((Path(__file__).parents[2] / "protocol" / "authorization.json").read_text())["apis"]
 RESOURCES = {"Topic": 2, "Group": 3, "Cluster": 4, "TransactionalId": 5}
 NOT_SERVED = {"TWO_PHASE_COMMIT TransactionalId"}  # a field of InitProducerId's version 6
 Asked = tuple[int, int, str]
+OPERATIONS = (
+    "READ WRITE CREATE DELETE ALTER DESCRIBE CLUSTER_ACTION DESCRIBE_CONFIGS ALTER_CONFIGS IDEMPOTENT_WRITE"
+)
 
 
 def test_operations_and_resources_have_kafkas_numbers() -> None:
     """Of org.apache.kafka.common.acl.AclOperation, .resource.ResourceType and .config.ConfigResource.Type."""
-    operations = "READ WRITE CREATE DELETE ALTER DESCRIBE CLUSTER_ACTION DESCRIBE_CONFIGS ALTER_CONFIGS"
-    needs = [Need(getattr(authorization, name), TOPIC) for name in operations.split()]
-    assert [need.operation for need in needs] == list(range(3, 12))
-    assert authorization.IDEMPOTENT_WRITE == 12
+    needs = [Need(getattr(authorization, name), TOPIC) for name in OPERATIONS.split()]
+    assert [need.operation for need in needs] == list(range(3, 13))
     assert (TOPIC, GROUP, CLUSTER, authorization.TRANSACTIONAL_ID) == (2, 3, 4, 5)
     assert (authorization.CONFIGS_OF_A_TOPIC, authorization.CONFIGS_OF_A_GROUP) == (2, 32)
 
@@ -54,12 +55,13 @@ def test_configs_belong_to_their_topic_or_group_and_all_others_to_the_cluster() 
         return [
             (need.resource, name)
             for need in on_configs(ALTER_CONFIGS)
-            for name in need.names(kind(resources=rows), lambda topic_id: None)
+            for row in rows
+            if (name := need.name_in(row, 0, lambda topic_id: None)) is not None
         ]
 
     cluster = (CLUSTER, "kafka-cluster")
     assert needed((2, "t"), (32, "g")) == [(TOPIC, "t"), (GROUP, "g")]
-    assert needed((4, "1"), (16, "m")) == [cluster]
+    assert needed((4, "1"), (16, "m")) == [cluster, cluster]
     assert needed((4, "1"), (2, "t")) == [(TOPIC, "t"), cluster]
 
 
@@ -94,13 +96,7 @@ def desk(path: Path, book: Book) -> Desk:
 
 def spoken(need: Need) -> set[str]:
     """A need in the words of protocol/authorization.json, one for each alternative."""
-    operations = {
-        value: name
-        for name, value in vars(authorization).items()
-        if isinstance(value, int)
-        and name.isupper()
-        and name not in ("TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID")
-    }
+    operations = {getattr(authorization, name): name for name in OPERATIONS.split()}
     resources = {number: name for name, number in RESOURCES.items()}
     ways = {f"{operations[need.operation]} {resources[need.resource]}"}
     if need.or_on_cluster is not None:
@@ -176,6 +172,10 @@ def test_no_api_goes_on_without_it(
                 topic.topic_id = (
                     desk_.image.topics["x"].id if not topic_name(topic, version) else topic.topic_id
                 )
+    if api.name == "Produce":
+        request.acks = -1
+    if api.name == "DescribeConfigs":
+        request.resources[0].resource_type = authorization.CONFIGS_OF_A_TOPIC
     answer = desk_.ask(request, version)
     assert book.asked
     if api.name != "DescribeLogDirs" or version >= 3:  # which has no field for it in earlier versions
@@ -207,15 +207,22 @@ def test_names_come_from_ids(tmp_path: Path) -> None:
     secret, known = desk_.create("secret"), desk_.create("known")
     kind = messages.ProduceRequest
     topics = [
-        kind.TopicProduceData(topic_id=each, partition_data=[kind.PartitionProduceData(index=3)])
-        for each in (bytes(15) + b"?", known, secret)
+        kind.TopicProduceData(
+            topic_id=each, partition_data=[kind.PartitionProduceData(index=3, records=batch(b"a"))]
+        )
+        for each in (secret, bytes(15) + b"?", known)
     ]
     answer = desk_.ask(kind(acks=-1, topic_data=topics), 13)
-    assert book.asked == [(WRITE, TOPIC, "known"), (WRITE, TOPIC, "secret")]
-    assert [topic.topic_id for topic in answer.responses] == [topic.topic_id for topic in topics]
-    assert [
-        (part.index, part.error_code) for topic in answer.responses for part in topic.partition_responses
-    ] == [(3, errors.TOPIC_AUTHORIZATION_FAILED)] * 3
+    assert book.asked == [(WRITE, TOPIC, "secret"), (WRITE, TOPIC, "known")]
+    found = {
+        topic.topic_id: [(part.index, part.error_code) for part in topic.partition_responses]
+        for topic in answer.responses
+    }
+    assert found == {
+        topics[1].topic_id: [(3, errors.UNKNOWN_TOPIC_ID)],
+        known: [(3, errors.UNKNOWN_TOPIC_OR_PARTITION)],
+        secret: [(3, errors.TOPIC_AUTHORIZATION_FAILED)],
+    }
 
 
 def test_the_cluster_is_enough_instead(tmp_path: Path) -> None:
@@ -236,7 +243,7 @@ def test_what_is_enough_instead() -> None:
     on_some = Need(DESCRIBE, TOPIC, "t", or_on_some_topic=WRITE)
 
     def allowed(book: Book) -> list[bool]:
-        return [is_allowed(book, need, "t", context) for need in (plain, on_cluster, on_some)]
+        return [Permits(book, context).satisfy(need, "t") for need in (plain, on_cluster, on_some)]
 
     assert not plain.by_handler and str(context.principal) == "User:ANONYMOUS"
     assert allowed(Book()) == [True] * 3
@@ -262,7 +269,8 @@ def test_a_follower_is_asked_for_as_one(tmp_path: Path) -> None:
     desk_ = desk(tmp_path, book)
     topic_id = desk_.create("t")
     kind = messages.FetchRequest
-    topics = [kind.FetchTopic(topic_id=topic_id, topic="t", partitions=[])]
+    parts = [kind.FetchPartition(partition=0)]
+    topics = [kind.FetchTopic(topic_id=topic_id, topic="t", partitions=parts)]
     desk_.ask(kind(max_wait_ms=0, topics=topics, replica_id=2), 12)
     desk_.ask(kind(max_wait_ms=0, topics=topics, replica_state=kind.ReplicaState(replica_id=2)), 17)
     desk_.ask(kind(max_wait_ms=0, topics=topics), 17)

@@ -31,6 +31,7 @@ class Asker(Caller):
 
     def __init__(self, context: Context, refuse: Refuse) -> None:
         self.context = context
+        self.may_describe = None
         self.refuse = context.refuse = refuse
 
     def rests_on(self, shard: Shard) -> None:

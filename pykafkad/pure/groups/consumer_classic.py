@@ -70,7 +70,7 @@ def try_join(group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, no
         old = update.dynamic_member(member_id, -1, {}, True, classic=True)
     else:
         old = update.static_member(member_id, -1, instance_id, {}, is_unknown, classic=True)
-    new, is_consumer = take_step(update, old, told(old, request, subscription, caller), subscription)
+    new, is_consumer = take_step(update, old, told(old, request, subscription, caller), subscription, caller)
     effects.cancel(group.group_id, JOIN, new.member_id)
     if is_consumer:  # else the group is a classic one now, which has its own timers
         effects.after(request.session_timeout_ms, group.group_id, SESSION, new.member_id)
@@ -131,7 +131,9 @@ def rebalance_timeout_of(request: JoinGroupRequest, caller: Caller) -> int:
     return int(timeout_ms)
 
 
-def take_step(update: Update, old: Member, new: Member, subscription: Subscription) -> tuple[Member, bool]:
+def take_step(
+    update: Update, old: Member, new: Member, subscription: Subscription, caller: Caller
+) -> tuple[Member, bool]:
     """Save the member, and take its next step towards the target assignment. The second value is False if this has
     converted the group to a classic one."""
     from pykafkad.pure.groups import consumer_conversion
@@ -140,7 +142,7 @@ def take_step(update: Update, old: Member, new: Member, subscription: Subscripti
     replaced = group.static_member(new.instance_id)
     downgrades = replaced is not None and consumer_conversion.may_downgrade_with(update, replaced)
     names_changed = update.save(old, new)
-    regex = update.save_regex(old, new)
+    regex = update.save_regex(old, new, caller)
     changed = names_changed or regex != REGEX_KEPT
     if changed or update.has_stale_topics():
         update.refresh_topics(changed, old, new)

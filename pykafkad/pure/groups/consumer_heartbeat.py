@@ -51,7 +51,7 @@ def heartbeat(
     old = the_member(update, request, joins)
     new = told(old, request, caller)
     names_changed = update.save(old, new, request.subscribed_topic_names)
-    regex = update.save_regex(old, new)
+    regex = update.save_regex(old, new, caller)
     is_upgrade = was is not None and not isinstance(was, ConsumerGroup) and not was.is_empty
     # An upgrade may interrupt a rebalance, so there must be a new target assignment. (Kafka forgets that if the new
     # member subscribes by a regular expression only, which has to be resolved first.)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
-from pykafkad.pure.effects import Effects
+from pykafkad.pure.effects import Caller, Effects
 from pykafkad.pure.groups import consumer_records as records
 from pykafkad.pure.groups.assignors import Share, at_once
 from pykafkad.pure.groups.consumer import NO_SHARE, REBALANCE, REGEX, SESSION, TARGET, ConsumerGroup, count
@@ -123,7 +123,7 @@ class Update:
 
     # -- regular expressions
 
-    def save_regex(self, old: Member, new: Member) -> int:
+    def save_regex(self, old: Member, new: Member, caller: Caller) -> int:
         group = self.group
         change = REGEX_KEPT
         is_new = False
@@ -137,6 +137,7 @@ class Update:
             elif not new.regex or new.regex in group.regexes:
                 change = REGEX_CHANGED_AND_KNOWN
         if self._must_resolve(old, new, is_new):
+            group.may_describe = caller.may_describe
             self.effects.after(0, group.group_id, REGEX)
         return change
 

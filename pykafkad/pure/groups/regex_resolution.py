@@ -10,6 +10,7 @@ one automaton exists at a time.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from pykafkad.pure.groups.topic_watch import watch_of
@@ -28,6 +29,7 @@ STEPS_A_CHARACTER = 50  # of topic names; most expressions need one
 MATCHES_MAX = 500_000  # more do not fit into a record batch either
 
 Topics = frozenset[str]
+MayDescribe = Callable[[str], bool]
 NO_TOPICS: Topics = frozenset()
 
 
@@ -43,15 +45,23 @@ class Resolved:
 
 
 class Resolution:
-    """`subscribed` are the group's expressions. Those that lose their last member meanwhile are skipped."""
+    """`subscribed` are the group's expressions. Those that lose their last member meanwhile are skipped. Topics that
+    `may_describe` does not hold for, match none: it is that of the member whose heartbeat asked for the resolution."""
 
-    def __init__(self, subscribed: Mapping[str, int], settings: GroupSettings, now_ms: int) -> None:
+    def __init__(
+        self,
+        subscribed: Mapping[str, int],
+        settings: GroupSettings,
+        now_ms: int,
+        may_describe: MayDescribe | None = None,
+    ) -> None:
         self.start_ms = now_ms
         self.is_done = False
         self.given_up: list[str] = []
         self.names: list[str] = []  # the topics to be compared
         self._subscribed = subscribed
         self._settings = settings
+        self._may_describe = may_describe
         self._matches = 0
 
     def keeps_others_back(self, now_ms: int) -> bool:
@@ -92,7 +102,7 @@ class Resolution:
         automaton.most_steps = most_steps
         found = set()
         for index, name in enumerate(self.names):
-            if (yield from automaton.matches(name)):
+            if (yield from automaton.matches(name)) and self._may_see(name):
                 found.add(name)
             if not index % NAMES_A_YIELD:
                 yield
@@ -103,3 +113,6 @@ class Resolution:
             raise TooMuchWork
         yield from watch_of(self._settings).learn(found)  # the group's epoch depends on the hashes
         return frozenset(found)
+
+    def _may_see(self, name: str) -> bool:
+        return self._may_describe is None or self._may_describe(name)
