@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 from typing import Literal as OneOf
 
 from pykafkad.pipelines import settings
@@ -40,12 +41,12 @@ class PersistentQuery:
 
 
 class Catalog:
-    def __init__(self, properties: Mapping[str, str] | None = None) -> None:
+    def __init__(self, properties: Mapping[str, Any] | None = None) -> None:
         self.sources: dict[str, DataSource] = {}
         self.types: dict[str, SqlType] = {}
         self.variables: dict[str, str] = {}
         """By name in upper case, as the reader replaces them."""
-        self.properties: dict[str, str] = dict(properties or {})
+        self.properties: dict[str, str] = settings.by_own_names(properties or {})
         self.queries: dict[str, PersistentQuery] = {}
         self._made = 0
 

@@ -6,8 +6,8 @@ Names may have the prefix `ksql.streams.`, which ksqlDB passes on to Kafka Strea
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
 from pykafkad.pipelines.errors import NOWHERE, Position, StatementError, did_you_mean
 
@@ -102,6 +102,12 @@ WITHOUT_EFFECT: dict[str, str] = {
 def own_name(name: str) -> str:
     plain = name.removeprefix(PREFIX)
     return OTHER_NAMES.get(plain, plain)
+
+
+def by_own_names(properties: Mapping[str, Any]) -> dict[str, str]:
+    """What a file or a program sets, as SET would: a true of JSON is `true`, a null sets nothing."""
+    texts = ((name, str(value)) for name, value in properties.items() if value is not None)
+    return {own_name(name): text.lower() if text in ("True", "False") else text for name, text in texts}
 
 
 def checked(name: str, value: str, at: Position = NOWHERE) -> tuple[str, str | None]:

@@ -297,3 +297,12 @@ class TestRefusals:
         assert "number of partitions don't match" in refusal(few, many, join.format("who"))
         fits = "CREATE STREAM o AS SELECT m.page, town FROM many m JOIN few f ON m.page = f.id;"
         run_case([few, many, fits], [], host="local")
+
+
+@pytest.mark.parametrize("prefix", ["", "ksql.streams."])
+def test_properties_have_their_own_names_and_texts(prefix: str) -> None:
+    properties = {f"{prefix}ksql.functions.collect_list.limit": 2, "ksql.unknown": None}
+    collected = "CREATE TABLE t AS SELECT who, COLLECT_LIST(ms) AS all FROM clicks GROUP BY who;"
+    inputs = [click("a", "p", ms) for ms in (1, 2, 3)]
+    written = run_case([CLICKS, collected], inputs, properties, host="local")
+    assert [record["value"]["ALL"] for record in written] == [[1], [1, 2], [1, 2]]
