@@ -20,7 +20,7 @@ from pykafkad.pipelines.hosts.spark_streaming import StreamingQueryOptions, not_
 from pykafkad.pipelines.hosts.spark_writing import Done
 from pykafkad.pipelines.spark_sql import CONFIGS
 from pykafkad.pipelines.spark_sql.emitting import program
-from pykafkad.pipelines.spark_sql.statements import said_of
+from pykafkad.pipelines.spark_sql.forms import said_of
 from pykafkad.pipelines.testing import prepared, run_case, run_cases
 from tests.unit.pipeline_kit import PIPELINES, by_key
 

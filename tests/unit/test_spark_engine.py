@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -236,6 +237,47 @@ def test_a_changed_query_begins_anew_or_goes_on_as_it_is_told(world: World) -> N
     assert identity(world) == first
     again(world, SCRIPT, ANEW).begin(world.session)
     assert identity(world) != first and not (world.directory / "T" / "offsets").exists()
+
+
+def state_began(world: World, **kept: str) -> Path:
+    """The checkpoint of the query that counts, as a run has left it that read something."""
+    file = world.directory / "C.json"
+    content = json.loads(file.read_text())
+    file.write_text(json.dumps({name: one for name, one in content.items() if name != "state"} | kept))
+    (world.directory / "C" / "offsets").mkdir(parents=True, exist_ok=True)
+    (world.directory / "C" / "offsets" / "0").touch()
+    return file
+
+
+def compiles(world: World) -> bool:
+    checkpoint = world.engine.tasks["CTAS_C_3"].checkpoint
+    assert checkpoint is not None
+    return checkpoint.compiles
+
+
+def test_operators_go_on_with_the_state_that_they_have_though_the_query_is_compiled_now(world: World) -> None:
+    world.engine.begin(world.session)
+    assert compiles(world)
+    state_began(world)  # by a version that kept no form
+    again(world, SCRIPT).begin(world.session)
+    assert not compiles(world)
+    assert [
+        text
+        for text in world.said
+        if "--changed anew" in text and text.startswith("CTAS_C_3 goes on as operators")
+    ]
+    again(world, SCRIPT, ANEW).begin(world.session)
+    assert compiles(world) and not (world.directory / "C" / "offsets").exists()
+
+
+@pytest.mark.parametrize("changed", [None, KEEP])
+def test_no_other_form_opens_the_state_of_an_aggregation(world: World, changed: str | None) -> None:
+    world.engine.begin(world.session)
+    state_began(world, state="Spark SQL: another")
+    with pytest.raises(StatementError, match="aggregation of Spark's own"):
+        again(world, SCRIPT, changed).begin(world.session)
+    again(world, SCRIPT, ANEW).begin(world.session)
+    assert compiles(world)
 
 
 def test_without_a_directory_nothing_is_left_behind() -> None:

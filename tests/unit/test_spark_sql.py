@@ -9,7 +9,9 @@ import pytest
 from pykafkad.pipelines.hosts import spark as host
 from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.spark_sql import CONFIGS
-from pykafkad.pipelines.spark_sql.statements import UNCOMPILED, Where, chain_of, said_of, statement
+from pykafkad.pipelines.spark_sql.forms import said_of
+from pykafkad.pipelines.spark_sql.statements import UNCOMPILED, chain_of, statement
+from pykafkad.pipelines.spark_sql.steps import Where
 from pykafkad.pipelines.testing import prepared
 
 SOURCE = "CREATE STREAM r (k STRING KEY, i INT, d DOUBLE, s STRING, a ARRAY<INT>{}) WITH (kafka_topic='r', value_format='{}');"
@@ -52,10 +54,41 @@ def test_a_log_in_a_topic_has_what_expressions_fail() -> None:
     assert said_of(plan).endswith("a log in a topic, which has what expressions fail")
 
 
-def test_what_has_state_is_no_chain() -> None:
-    plan = plan_of("CREATE TABLE w AS SELECT k, COUNT(*) AS n FROM r GROUP BY k;")
+TABLE = "CREATE TABLE w WITH (key_format='JSON') AS SELECT k, {} FROM r {} GROUP BY k{};"
+
+
+@pytest.mark.parametrize("window", ["", "WINDOW TUMBLING (SIZE 1 HOUR)", "WINDOW HOPPING (SIZE 1 HOUR, ADVANCE BY 1 MINUTE)"])  # fmt: skip
+def test_groups_are_compiled_to_an_aggregation(window: str) -> None:
+    plan = plan_of(TABLE.format("COUNT(*), COUNT(d), SUM(i) + 1, MIN(s), MAX(i), AVG(i)", window, ""))
     assert chain_of(plan) is None
-    assert said_of(plan) == "In Spark: our operators, their state in transformWithState"
+    assert said_of(plan) == "In Spark: compiled to Spark SQL, with an aggregation of Spark's own"
+
+
+@pytest.mark.parametrize(
+    ("query", "why"),
+    [
+        (("SUM(d)", "", ""), "SUM of DOUBLE, whose order counts"),
+        (("AVG(CAST(i AS BIGINT))", "", ""), "AVG of BIGINT"),
+        (("MAX(d)", "", ""), "MAX of DOUBLE"),
+        (("COLLECT_LIST(s)", "", ""), "the aggregate COLLECT_LIST"),
+        (("COUNT(*)", "", ", d"), "groups by DOUBLE"),
+        (("COUNT(*)", "", " HAVING COUNT(*) > 1"), "the operator FilterTable behind groups"),
+        (("COUNT(*)", "WINDOW SESSION (5 SECONDS)", ""), "the operator AggregateSessions"),
+        (("COUNT(*)", "WINDOW TUMBLING (SIZE 5 SECONDS)", " EMIT FINAL"), "EMIT FINAL"),
+    ],
+)
+def test_groups_whose_answer_may_differ_are_not_compiled(query: tuple[str, str, str], why: str) -> None:
+    plan = plan_of(
+        TABLE.format(*query).replace("SELECT k,", "SELECT k, d," if "d" in query[2] else "SELECT k,")
+    )
+    assert said_of(plan).startswith(
+        f"In Spark: our operators, their state in transformWithState; not compiled to Spark SQL: {why}"
+    )
+
+
+def test_every_change_of_a_total_is_told_by_operators() -> None:
+    plan = plan_of(TABLE.format("COUNT(*)", "", ""), **{"cache.max.bytes.buffering": "0"})
+    assert said_of(plan).endswith("every change of a total is to be told")
 
 
 def test_a_session_is_as_spark_makes_it_until_a_query_begins() -> None:

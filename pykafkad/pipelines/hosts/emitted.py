@@ -27,6 +27,11 @@ def start(
         raise StatementError(str(problem))
     spark.conf.set(STATE_STORE, CONFIGS[STATE_STORE])
     options = spark_streaming.StreamingQueryOptions(
-        bootstrap, Path(checkpoints), until_idle=once, starting_offsets=starts, query_id=query_id
+        bootstrap,
+        Path(checkpoints),
+        until_idle=once,
+        starting_offsets=starts,
+        query_id=query_id,
+        compiles=False,
     )
     return spark_streaming.start(spark, query_id, checker.session.meanings[query_id].plan, options)

@@ -1,9 +1,10 @@
 """A query kept going in Spark: topics through a plan's stages into the sink's topic, a micro-batch at a time.
 
-A statement without state is Spark SQL as far as it is proven to mean the same (spark_sql/), and its records stay where
-they are. Else, within a batch the records of a partition keep their order, and those of several are put in the order of
-their times, as Kafka Streams chooses among partitions. Spark's checkpoint remembers offsets and state; spark_writing.py
-writes, and tells the process that began the query what a batch has written and left out.
+A statement is Spark SQL as far as it is proven to mean the same (spark_sql/): without state its records stay where they
+are, and of groups Spark keeps the state (spark_entering.py, spark_totals.py). Else, within a batch the records of a
+partition keep their order, and those of several are put in the order of their times, as Kafka Streams chooses among
+partitions. Spark's checkpoint remembers offsets and state; spark_writing.py writes, and tells the process that began the
+query what a batch has written and left out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import re
 import struct
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,11 +22,22 @@ from pykafkad.pipelines import spark_sql
 from pykafkad.pipelines.hosts.left_out import LeftOut
 from pykafkad.pipelines.hosts.sink import BatchSink
 from pykafkad.pipelines.hosts.spark import PACKED, First, configured, later_stages, without_collection
-from pykafkad.pipelines.hosts.spark_writing import BatchWriter, Done, headers_of
+from pykafkad.pipelines.hosts.spark_entering import Entering
+from pykafkad.pipelines.hosts.spark_totals import Totals
+from pykafkad.pipelines.hosts.spark_writing import (
+    BatchWriter,
+    Done,
+    PackedRows,
+    PartitionWriter,
+    Results,
+    headers_of,
+)
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.stages import Stages
 from pykafkad.pipelines.plan.topology import Plan
+from pykafkad.pipelines.spark_sql import aggregates
 from pykafkad.pipelines.spark_sql.direct import direct
+from pykafkad.pipelines.spark_sql.forms import aggregation_of
 from pykafkad.pipelines.spark_sql.sql import NotCompiled
 from pykafkad.pipelines.spark_sql.statements import chain_of, is_stateless, statement
 
@@ -84,29 +97,50 @@ class StreamingQueryOptions:
 
 def start(spark: SparkSession, name: str, plan: Plan, options: StreamingQueryOptions) -> StreamingQuery:
     """The query, running; it is found again by its name."""
-    own = ARROW | ARROW_RECORDS | LOCAL_FILES if is_stateless(plan) else {}
+    own: dict[str, str] = {}
+    if is_stateless(plan):
+        own = ARROW | ARROW_RECORDS | LOCAL_FILES
+    elif options.compiles and aggregation_of(plan) is not None:
+        own = ARROW | aggregates.CONFIGS
     with configured(spark, {**spark_sql.CONFIGS, **own}):
         return _started(spark, name, plan, options)
 
 
 def _started(spark: SparkSession, name: str, plan: Plan, options: StreamingQueryOptions) -> StreamingQuery:
     assert plan.sink is not None, "only a plan with a sink writes"
-    query_id = options.query_id or name
     records = records_of(spark, plan, options)
     if options.realtime and not_in_real_time(plan, options.exactly_once) is None:
         return _real_time(records, name, plan, options)
-    chain = chain_of(plan, options.compiles)
+    rows, mode, tasks = _rows(records, name, plan, options)
+    writer = (
+        rows.writeStream.queryName(name)
+        .outputMode(mode)
+        .option("checkpointLocation", str(options.checkpoints / name))
+        .foreachBatch(BatchWriter(tasks, options.done))
+    )
+    return (writer.trigger(availableNow=True) if options.until_idle else writer).start()
+
+
+def _rows(
+    records: DataFrame, name: str, plan: Plan, options: StreamingQueryOptions
+) -> tuple[DataFrame, str, Callable[[int], PartitionWriter]]:
+    """What a query writes of records, Spark's mode for that, and what writes a batch."""
+    assert plan.sink is not None
+    query_id = options.query_id or name
     sink = BatchSink(
         options.identity or name, plan.sink.topic, options.bootstrap, options.configs, options.exactly_once
     )
-    rows = chain.applied(records) if chain is not None else operated(records, name, plan, options, query_id)
-    writer = (
-        rows.writeStream.queryName(name)
-        .outputMode("append")
-        .option("checkpointLocation", str(options.checkpoints / name))
-        .foreachBatch(BatchWriter(plan, query_id, sink, options.done, chain is not None))
-    )
-    return (writer.trigger(availableNow=True) if options.until_idle else writer).start()
+    chain = chain_of(plan, options.compiles)
+    if chain is not None:
+        return chain.applied(records), "append", partial(Results, plan, query_id, sink)
+    form = aggregation_of(plan) if options.compiles else None
+    if form is None:
+        packed = operated(records, name, plan, options, query_id)
+        return packed, "append", partial(PackedRows, plan, query_id, sink)
+    aside = options.checkpoints / name / "aside"
+    entering = Entering(plan, query_id, aside)
+    entered = form.entering.applied(records).mapInArrow(entering, entering.schema)
+    return form.totals.applied(entered), "update", partial(Totals, plan, query_id, sink, home=aside)
 
 
 def not_in_real_time(plan: Plan, exactly_once: bool) -> str | None:

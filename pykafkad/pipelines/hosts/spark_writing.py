@@ -59,18 +59,15 @@ class WriteFailed(Exception):
 class BatchWriter:
     """Writes a micro-batch, in a thread of Spark's."""
 
-    plan: Plan
-    query_id: str
-    sink: BatchSink
+    tasks: Callable[[int], PartitionWriter]
+    """What writes a batch's partitions, by the batch's number."""
     done: Callable[[Done], object]
-    has_results: bool = False
-    """Of a statement without state; else the frame has the rows of operators."""
 
     def __call__(self, frame: DataFrame, batch: int) -> None:
-        of = Results if self.has_results else PackedRows
-        writer = of(self.plan, self.query_id, self.sink, batch)
+        writer = self.tasks(batch)
         for task in frame.mapInArrow(writer, SUMMARY).collect():
             self.done(Done(task.written, task.bad, list(task.said)))
+        writer.end()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +84,19 @@ class PartitionWriter:
         context = TaskContext.get()
         assert context is not None, "it runs in a task"
         left_out = LeftOut(self.plan, self.query_id)
-        said: list[str] = []
         aside = 0
 
-        def chunks() -> Iterator[Chunk]:
+        def put_aside() -> Iterator[Chunk]:
             nonlocal aside
+            found, left_out.aside = left_out.aside, []
+            aside += len(found)
+            yield from in_chunks(found)
+
+        def chunks() -> Iterator[Chunk]:
             for chunk in self.chunks(batches, left_out):
                 yield chunk
-                if left_out.aside:
-                    aside += len(left_out.aside)
-                    yield from in_chunks(left_out.aside)
-                    left_out.aside = []
+                yield from put_aside()
+            yield from put_aside()  # nothing may have followed from any record
 
         count = self.write(context.partitionId(), chunks())
         said = left_out.said
@@ -114,6 +113,9 @@ class PartitionWriter:
 
     def chunks(self, batches: Iterator[pyarrow.RecordBatch], left_out: LeftOut) -> Iterator[Chunk]:
         raise NotImplementedError
+
+    def end(self) -> None:
+        """All of the batch is written."""
 
     def write(self, partition: int, chunks: Iterator[Chunk]) -> int:
         try:
@@ -180,11 +182,14 @@ class Results(PartitionWriter):
             if not odd.is_valid:
                 yield Record(topic, key, value, time, headers_of(headers))
                 continue
-            left_out.record = record = record_of(odd)
-            try:
-                yield from self.plan.records(record, {}, left_out.note)
-            except Exception as error:
-                raise failed_at(error, record) from None
+            yield from self._odd(odd, left_out)
+
+    def _odd(self, odd: pyarrow.StructScalar, left_out: LeftOut) -> Iterator[Record]:
+        left_out.record = record = record_of(odd)
+        try:
+            yield from self.plan.records(record, {}, left_out.note)
+        except Exception as error:
+            raise failed_at(error, record) from None
 
 
 GATHERED_BYTES = 1 << 20

@@ -9,7 +9,7 @@ from pykafkad.pipelines.analysis.query import Meaning
 from pykafkad.pipelines.answers import Answer, Grid, Message
 from pykafkad.pipelines.expressions.compiling import Compiled
 from pykafkad.pipelines.plan.topology import Plan
-from pykafkad.pipelines.spark_sql.statements import said_of
+from pykafkad.pipelines.spark_sql.forms import said_of
 from pykafkad.pipelines.syntax.formatting import text
 
 

@@ -1,7 +1,8 @@
 """Where queries in Spark stand: Spark's own checkpoint, a directory for each query, and beside it what it is of.
 
 NAME.json has the meaning of the query, its operators, and an identity that is made with the checkpoint: by it the sink
-knows which batches of this checkpoint are written, and nothing of those of an earlier one.
+knows which batches of this checkpoint are written, and nothing of those of an earlier one. The form of the state is there
+too: a query goes on in the form in which it began.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from typing import Any, NamedTuple
 
 from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.errors import StatementError
-from pykafkad.pipelines.running.checkpoints import Kept, meaning_of, name_of, operators_of
+from pykafkad.pipelines.plan.topology import Plan
+from pykafkad.pipelines.running.checkpoints import ANEW, Kept, meaning_of, name_of, operators_of
+from pykafkad.pipelines.spark_sql.forms import OPERATORS, state_of
 
 
 class Found(NamedTuple):
@@ -24,6 +27,8 @@ class Found(NamedTuple):
     identity: str
     goes_on: bool
     """Whether Spark has read anything from it."""
+    compiles: bool = True
+    """Not if its state is our operators', from before the query could be compiled."""
 
 
 class SparkCheckpoints(Kept):
@@ -41,19 +46,46 @@ class SparkCheckpoints(Kept):
         """A query's checkpoint, which is made if there is none that it goes on from."""
         name = name_of(session, query_id)
         file, home = self._directory / f"{name}.json", self._directory / name
-        kept = _read(file)
-        if kept is None or not self.fits(session, query_id, kept["meaning"], kept["operators"], file):
+        plan, kept = session.meanings[query_id].plan, _read(file)
+        if kept is not None and not has_read(home):
+            kept["state"] = state_of(plan)
+        if kept is None or not self._goes_on(session, query_id, kept, file):
             file.unlink(missing_ok=True)
             shutil.rmtree(home, ignore_errors=True)
-            kept = {"identity": f"{name}-{uuid.uuid4()}"}
-        meaning, operators = meaning_of(session, query_id), operators_of(session.meanings[query_id].plan)
-        _write(file, kept | {"meaning": meaning, "operators": operators})
-        return Found(name, kept["identity"], any((home / "offsets").glob("[0-9]*")))
+            kept = {"identity": f"{name}-{uuid.uuid4()}", "state": state_of(plan)}
+        state = kept.get("state", OPERATORS)
+        about = {"meaning": meaning_of(session, query_id), "operators": operators_of(plan)}
+        _write(file, kept | about)
+        return Found(name, kept["identity"], has_read(home), _compiles(plan, state))
+
+    def _goes_on(self, session: Session, query_id: str, kept: dict[str, Any], file: Path) -> bool:
+        """Operators' state is gone on with by operators, though the query is compiled by now."""
+        if not self.fits(session, query_id, kept["meaning"], kept["operators"], file):
+            return False
+        state, now = kept.get("state", OPERATORS), state_of(session.meanings[query_id].plan)
+        if now in ("", state):
+            return True
+        if self._changed == ANEW:
+            return False
+        if state != OPERATORS:
+            raise StatementError(
+                f"The state of {query_id} ({file}) was kept by an aggregation of Spark's own, and the query is not, or "
+                "no longer just that: --changed anew begins without it"
+            )
+        return True
 
     def close(self) -> None:
         super().close()
         if self._occasion is not None:
             self._occasion.cleanup()
+
+
+def has_read(home: Path) -> bool:
+    return any((home / "offsets").glob("[0-9]*"))
+
+
+def _compiles(plan: Plan, state: str) -> bool:
+    return state != OPERATORS or state_of(plan) in ("", OPERATORS)
 
 
 def _read(file: Path) -> dict[str, Any] | None:

@@ -154,6 +154,11 @@ class SparkEngine:
             task.checkpoint = self._checkpoints.found(session, query_id)
             if not task.checkpoint.goes_on:
                 task.positions = dict(task.starts)
+            if not task.checkpoint.compiles:
+                self.told(
+                    f"{query_id} goes on as operators, whose state its checkpoint has. --changed anew begins it without "
+                    "that, compiled to Spark SQL, which is faster"
+                )
 
     def stop(self, query_id: str) -> None:
         query = self.tasks.pop(query_id).query
@@ -215,6 +220,7 @@ class SparkEngine:
             identity=task.checkpoint.identity,
             query_id=task.id,
             realtime=self._in_real_time(task),
+            compiles=task.checkpoint.compiles,
         )
         try:
             task.query = start(spark, task.checkpoint.name, task.plan, options)

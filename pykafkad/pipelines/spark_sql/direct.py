@@ -9,7 +9,8 @@ from __future__ import annotations
 from pykafkad.pipelines.plan.bad_records import HEADER
 from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.spark_sql.sql import quoted
-from pykafkad.pipelines.spark_sql.statements import Chain, Select, Where
+from pykafkad.pipelines.spark_sql.statements import is_stateless
+from pykafkad.pipelines.spark_sql.steps import Chain, Select, Where
 
 MESSAGE = "Spark SQL does not read this record just as pykafkad does"
 
@@ -18,7 +19,7 @@ def direct(plan: Plan, chain: Chain) -> Chain:
     """The chain with what Spark's Kafka sink wants: topic, key, value, headers."""
     assert plan.sink is not None
     topic, dead = quoted(plan.sink.topic), plan.bad_records.dead_letters
-    if not dead:
+    if not dead or not is_stateless(plan):  # a group's row is no dead letter
         return Chain(
             (*chain.steps, Where("record IS NULL"), Select((f"{topic} AS topic", "key", "value", "headers")))
         )

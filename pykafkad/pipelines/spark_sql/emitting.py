@@ -8,9 +8,12 @@ from __future__ import annotations
 from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.spark_sql import CONFIGS
+from pykafkad.pipelines.spark_sql.aggregates import aggregation
 from pykafkad.pipelines.spark_sql.direct import direct
+from pykafkad.pipelines.spark_sql.forms import said_of
 from pykafkad.pipelines.spark_sql.sql import NotCompiled
-from pykafkad.pipelines.spark_sql.statements import Chain, Select, is_stateless, said_of, statement
+from pykafkad.pipelines.spark_sql.statements import is_stateless, statement
+from pykafkad.pipelines.spark_sql.steps import Chain
 
 HEAD = '''\
 """What {file} amounts to, for PySpark 4.2 with Spark's Kafka connector:
@@ -19,12 +22,12 @@ HEAD = '''\
 
 Its topics have to be there. Queries compiled to Spark SQL write at least once, by Spark's Kafka sink, which gives results
 the time of their writing. A record that Spark does not read just as pykafkad does is {odd}.
-{operators}"""
+{grouped}{operators}"""
 
 import sys
 
 from pyspark.sql import SparkSession
-
+{functions}
 BOOTSTRAP, CHECKPOINTS, ONCE = sys.argv[1], sys.argv[2], "--once" in sys.argv[3:]
 TRIGGER = {{"availableNow": True}} if ONCE else {{"processingTime": "0 seconds"}}
 
@@ -48,8 +51,8 @@ def read(topic):
     )
 
 
-def write(name, rows):
-    writer = rows.writeStream.format("kafka").queryName(name)
+def write(name, rows, mode="append"):
+    writer = rows.writeStream.format("kafka").queryName(name).outputMode(mode)
     writer = writer.option("kafka.bootstrap.servers", BOOTSTRAP).option("includeHeaders", "true")
     query = writer.option("checkpointLocation", CHECKPOINTS + "/" + name).trigger(**TRIGGER).start()
     if ONCE:
@@ -59,6 +62,10 @@ def write(name, rows):
 TAIL = """
 for query in spark.streams.active:
     query.awaitTermination()
+"""
+GROUPED = """
+Spark keeps what is known of groups. A record that Spark does not read just as pykafkad does is left out of them, and a
+window is closed to a record by the times in earlier batches, not by those before it in its own.
 """
 OPERATORS = '''
 SCRIPT = {script!r}
@@ -81,10 +88,13 @@ def program(file: str, script: str, session: Session) -> str:
     operated = [query_id for query_id, chain in chains.items() if chain is None]
     starts = session.catalog.setting("auto.offset.reset").lower()
     dead = any(plan.bad_records.dead_letters for plan in plans.values())
+    grouped = any(chain is not None and not is_stateless(plans[one]) for one, chain in chains.items())
     text = HEAD.format(
         file=file,
         odd="a dead letter, where the script has a topic for them, else left out" if dead else "left out",
         operators="".join(f"\n{one} needs pykafkad: {said_of(plans[one])}\n" for one in operated),
+        grouped=GROUPED if grouped else "",
+        functions="from pyspark.sql.functions import expr\n" if grouped else "",
         configs=dict(CONFIGS),
         starts=starts,
     )
@@ -98,20 +108,14 @@ def program(file: str, script: str, session: Session) -> str:
 
 
 def _chain(plan: Plan) -> Chain | None:
-    if not is_stateless(plan):
-        return None
     try:
-        return direct(plan, statement(plan))
+        return direct(plan, statement(plan) if is_stateless(plan) else aggregation(plan).as_one)
     except NotCompiled:
         return None
 
 
 def _query(query_id: str, plan: Plan, chain: Chain) -> str:
     lines = [f"rows = read({plan.topics()[0]!r})"]
-    for step in chain.steps:
-        if isinstance(step, Select):
-            columns = "".join(f"    {column!r},\n" for column in step.columns)
-            lines.append(f"rows = rows.selectExpr(\n{columns})")
-        else:
-            lines.append(f"rows = rows.where({step.condition!r})")
-    return "\n".join([*lines, f"write({query_id!r}, rows)", ""])
+    lines += [f"rows = rows.{step.said()}" for step in chain.steps]
+    mode = "" if is_stateless(plan) else ", 'update'"
+    return "\n".join([*lines, f"write({query_id!r}, rows{mode})", ""])

@@ -73,11 +73,11 @@ BEGINNINGS = (("I", "J"), ("[", r"\\"), ("{", "|"))
 """How an object or an infinity begins, and the character behind. Digits, the minus and the quote are before the colon."""
 
 
-def _ascii_in_upper_case() -> str:
-    """Letters beyond ASCII whose capitals are in it: fields are found whatever their case."""
-    surrogates = range(0xD800, 0xE000)
+def _capitals_in(names: list[str]) -> str:
+    """Letters beyond ASCII whose capitals are ASCII and in a name: fields are found whatever their case."""
+    found = (chr(code) for code in (*range(0x80, 0xD800), *range(0xE000, 0x10000)))
     return "".join(
-        chr(code) for code in range(0x80, 0x10000) if code not in surrogates and chr(code).upper().isascii()
+        one for one in found if one.upper().isascii() and any(one.upper() in name for name in names)
     )
 
 
@@ -140,18 +140,19 @@ def _spelt_otherwise(text: str, exact: list[str], spelt: dict[str, str]) -> list
         return f"""rlike({text}, {quoted(f'"(?!(?:{either})")(?i:{either})"')})"""
 
     all_there = all_of(*(f"{one} IS NOT NULL" for one in exact))
-    one_spelling = f"(NOT {others(list(spelt.values()))} OR NOT {others(list(spelt))})"
-    return [f"NOT ({all_there} OR (NOT {_hidden(text)} AND {one_spelling}))"]
+    in_lower_case = f"lower({text}) = {text}"  # a comparison is cheap, and a pattern is not
+    one_spelling = any_of(in_lower_case, f"NOT {others(list(spelt.values()))}", f"NOT {others(list(spelt))}")
+    return [f"NOT ({all_there} OR (NOT {_hidden(text, list(spelt))} AND {one_spelling}))"]
 
 
-def _hidden(text: str) -> str:
+def _hidden(text: str, names: list[str]) -> str:
     """Whether a field's name may have letters that are escaped, or that are only ASCII's in upper case."""
     escaped = quoted(r'\\u0[^"]*"\s*:')
-    others = quoted(rf'[{_ascii_in_upper_case()}][^"]*"\s*:')
-    return (
-        f"(({_contains(text, ESCAPE + '0')} AND rlike({text}, {escaped}))"
-        f" OR (octet_length({text}) <> char_length({text}) AND rlike({text}, {others})))"
-    )
+    found = f"({_contains(text, ESCAPE + '0')} AND rlike({text}, {escaped}))"
+    if letters := _capitals_in(names):
+        others = quoted(rf'[{letters}][^"]*"\s*:')
+        found = any_of(found, f"(octet_length({text}) <> char_length({text}) AND rlike({text}, {others}))")
+    return found
 
 
 ESCAPE = "\\u"

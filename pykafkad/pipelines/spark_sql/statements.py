@@ -17,36 +17,13 @@ from pykafkad.pipelines.plan.topology import Entry, Plan, Step
 from pykafkad.pipelines.spark_sql.expressions import compiled
 from pykafkad.pipelines.spark_sql.reading import reading
 from pykafkad.pipelines.spark_sql.sql import NotCompiled, any_of
+from pykafkad.pipelines.spark_sql.steps import AnyStep, Chain, Select, Where
 from pykafkad.pipelines.spark_sql.writing import writing
 
 RECORD = ("topic", "key", "value", "timestamp", "headers", "partition", "offset")
 RAW = tuple(f"`{name}`" for name in RECORD)
 AS_RECORD = f"struct({', '.join(RAW)})"
 RESULT = ("key", "value", "time", "headers", "record")
-
-
-@dataclass(frozen=True, slots=True)
-class Select:
-    columns: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Where:
-    condition: str
-
-
-@dataclass(frozen=True, slots=True)
-class Chain:
-    """What is done to the frame, in order."""
-
-    steps: tuple[Select | Where, ...]
-
-    def applied(self, frame: Any) -> Any:
-        for step in self.steps:
-            frame = (
-                frame.selectExpr(*step.columns) if isinstance(step, Select) else frame.where(step.condition)
-            )
-        return frame
 
 
 NOTHING = ("CAST(NULL AS BINARY) AS key", "CAST(NULL AS BINARY) AS value", "0L AS time")
@@ -69,23 +46,12 @@ def chain_of(plan: Plan, compiles: bool = True) -> Chain | None:
         return UNCOMPILED
 
 
-def said_of(plan: Plan) -> str:
-    """How a plan runs in Spark, for people."""
-    if not is_stateless(plan):
-        return "In Spark: our operators, their state in transformWithState"
-    try:
-        statement(plan)
-    except NotCompiled as why:
-        return f"In Spark: our operators, without state; not compiled to Spark SQL: {why}"
-    return "In Spark: compiled to Spark SQL"
-
-
 def statement(plan: Plan) -> Chain:
     """A plan's chain; NotCompiled says what it has that is not proven."""
     if plan.bad_records.log_topic is not None:
         raise NotCompiled("a log in a topic, which has what expressions fail")
-    entry, steps, sink = _line(plan)
-    making = _Making()
+    entry, steps, sink = line_of(plan)
+    making = Making()
     making.read(entry.source)
     for step in steps:
         making.then(step.operator)
@@ -93,7 +59,7 @@ def statement(plan: Plan) -> Chain:
     return Chain(tuple(making.steps))
 
 
-def _line(plan: Plan) -> tuple[Entry, list[Step], WriteTopic]:
+def line_of(plan: Plan) -> tuple[Entry, list[Step], WriteTopic]:
     if len(plan.entries) != 1 or plan.sink is None:
         raise NotCompiled("several topics read")
     steps, at = [], plan.entries[0].consumer
@@ -104,8 +70,8 @@ def _line(plan: Plan) -> tuple[Entry, list[Step], WriteTopic]:
 
 
 @dataclass(slots=True)
-class _Making:
-    steps: list[Select | Where] = field(default_factory=list)
+class Making:
+    steps: list[AnyStep] = field(default_factory=list)
     width: int = 0
     key: list[str] | None = None
     """The columns of the key that the row has been given; None is its record's own."""
@@ -133,16 +99,16 @@ class _Making:
         self.steps.append(Select((*RAW, *named, *keys, f"{odd} AS odd")))
         self.width = len(columns)
 
-    def _also_odd(self, conditions: Sequence[str]) -> str:
+    def also_odd(self, conditions: Sequence[str]) -> str:
         return any_of("odd", *(f"coalesce({one}, false)" for one in conditions))
 
     def then(self, operator: Any) -> None:
         match operator:
             case FilterStream(condition):
                 found = compiled(condition)
-                self.steps.append(Where(any_of(self._also_odd(found.odd), found.condition)))
+                self.steps.append(Where(any_of(self.also_odd(found.odd), found.condition)))
                 if found.odd:  # it is to be known further on, too
-                    self._again(self._also_odd(found.odd))
+                    self._again(self.also_odd(found.odd))
             case Project(columns):
                 if self.key is None:
                     self._keep_key()
@@ -164,7 +130,7 @@ class _Making:
 
     def _made(self, expressions: Sequence[Any]) -> tuple[list[str], str]:
         found = [compiled(one) for one in expressions]
-        return [one.value for one in found], self._also_odd([odd for one in found for odd in one.odd])
+        return [one.value for one in found], self.also_odd([odd for one in found for odd in one.odd])
 
     def write(self, source: ReadTopic, sink: WriteTopic) -> None:
         if sink.window is not None or sink.timestamp is not None:
@@ -174,7 +140,7 @@ class _Making:
         if len(parts) == 1:  # a key that is null is none, whatever the format
             key = key._replace(text=f"CASE WHEN {parts[0]} IS NOT NULL THEN {key.text} END")
         value = writing(sink.value, [f"c{place}" for place in range(self.width)])
-        odd = self._also_odd([*key.odd, *value.odd])
+        odd = self.also_odd([*key.odd, *value.odd])
         self.steps.append(
             Select(
                 (
