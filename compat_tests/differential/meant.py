@@ -283,7 +283,11 @@ UNORDERED: dict[str, Callable[[Side, Any], Any]] = {
     "OffsetFetchResponse.topics[].partitions": lambda _, part: part.partition_index,
     "OffsetFetchResponse.groups[].topics[].partitions": lambda _, part: part.partition_index,
     "OffsetFetchResponse.groups[].topics": lambda side, topic: topic.name or side.topic_name(topic.topic_id),
-    "DeleteTopicsResponse.responses": lambda _, topic: (topic.name or "", topic.error_code),
+    "DeleteTopicsResponse.responses": lambda side, topic: (
+        topic.name or "",
+        topic.error_code,
+        side.topic_name(topic.topic_id),
+    ),
     "ApiVersionsResponse.supported_features": lambda _, feature: feature.name,
     "ApiVersionsResponse.finalized_features": lambda _, feature: feature.name,
 }

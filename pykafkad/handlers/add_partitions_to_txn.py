@@ -48,7 +48,7 @@ def handle(
 ) -> Work[AddPartitionsToTxnResponse]:
     version = context.version  # who refuses must not know the context, which knows it
     asker = broker.transaction_coordinator.asker_in_slices(
-        context, lambda error: unauthorized(request, version, error.code)
+        context, lambda error: finish(unauthorized(request, version, error.code))
     )
     if version < MANY_SINCE:
         permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
@@ -182,8 +182,10 @@ def answers(topics: list[Topic], codes: dict[Partition, int], others: int) -> Wo
     return results
 
 
-def unauthorized(request: AddPartitionsToTxnRequest, version: int, code: int) -> AddPartitionsToTxnResponse:
+def unauthorized(
+    request: AddPartitionsToTxnRequest, version: int, code: int
+) -> Work[AddPartitionsToTxnResponse]:
     if version >= MANY_SINCE:
         return AddPartitionsToTxnResponse(error_code=code)
-    topics = finish(answers(request.v3_and_below_topics, {}, code))
+    topics = yield from answers(request.v3_and_below_topics, {}, code)
     return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=topics)

@@ -72,17 +72,12 @@ def result(change: Change, texts_fit: bool) -> Entry:
     )
 
 
-def unauthorized(request: AlterClientQuotasRequest, version: int, code: int) -> AlterClientQuotasResponse:
-    return AlterClientQuotasResponse(
-        entries=[
-            Entry(
-                error_code=code,
-                error_message=errors.MESSAGES[code],
-                entity=[
-                    Entity(entity_type=part.entity_type, entity_name=part.entity_name)
-                    for part in entry.entity
-                ],
-            )
-            for entry in request.entries
-        ]
-    )
+def unauthorized(
+    request: AlterClientQuotasRequest, version: int, code: int
+) -> Work[AlterClientQuotasResponse]:
+    entries = []
+    for entry in request.entries:
+        parts = [Entity(entity_type=part.entity_type, entity_name=part.entity_name) for part in entry.entity]
+        entries.append(Entry(error_code=code, error_message=errors.MESSAGES[code], entity=parts))
+        yield
+    return AlterClientQuotasResponse(entries=entries)

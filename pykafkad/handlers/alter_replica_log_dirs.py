@@ -72,10 +72,14 @@ def ask(broker: Broker, topic: str, index: int, path: str) -> int:
     return errors.NONE
 
 
-def unauthorized(request: AlterReplicaLogDirsRequest, version: int, code: int) -> AlterReplicaLogDirsResponse:
+def unauthorized(
+    request: AlterReplicaLogDirsRequest, version: int, code: int
+) -> Work[AlterReplicaLogDirsResponse]:
     results: dict[str, list[PartitionResult]] = {}
     for asked in request.dirs:
-        for topic, index in items_of(asked.topics):
+        for pause, (topic, index) in each(items_of(asked.topics), 64):
+            if pause:
+                yield
             if index is not None:
                 refused = PartitionResult(partition_index=index, error_code=code)
                 results.setdefault(topic.name, []).append(refused)

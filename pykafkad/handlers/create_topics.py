@@ -146,7 +146,6 @@ def hide(created: TopicResult) -> None:
     """What only those may see who may see the topic's configs."""
     created.topic_config_error_code = errors.TOPIC_AUTHORIZATION_FAILED
     created.num_partitions = created.replication_factor = -1
-    created.configs = None
 
 
 def configs(shown: Sequence[topic_configs.Entry]) -> list[TopicConfigs]:

@@ -321,8 +321,7 @@ class FollowersFetch(Fetch):
     is_follower = True
 
     def find(self, followed: Followed) -> Replica:
-        if followed.topic not in self.broker.image.topics_by_id and isinstance(followed.topic, bytes):
-            raise KafkaError(errors.UNKNOWN_TOPIC_ID)
+        super().find(followed)  # it is there
         raise KafkaError(errors.NOT_LEADER_OR_FOLLOWER)
 
 

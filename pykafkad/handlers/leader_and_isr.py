@@ -49,6 +49,10 @@ def work(broker: Broker, request: LeaderAndIsrRequest, version: int) -> Work[Lea
     return (yield from answer(request, code, codes, version))
 
 
+def unauthorized(request: LeaderAndIsrRequest, version: int, code: int) -> Work[LeaderAndIsrResponse]:
+    return answer(request, code, refused(request, code), version)
+
+
 def answer(request: LeaderAndIsrRequest, code: int, codes: Codes, version: int) -> Work[LeaderAndIsrResponse]:
     """Up to version 4 the partitions have the names of their topics, then they are below the topics' ids."""
     response = LeaderAndIsrResponse(error_code=code)

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from pykafkad.errors import MESSAGES
 from pykafkad.messages import ListPartitionReassignmentsResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
+from pykafkad.slices import chunks
 
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import ListPartitionReassignmentsRequest
-    from pykafkad.slices import OrWork
+    from pykafkad.slices import OrWork, Work
 
 
 needs = (Need(DESCRIBE, CLUSTER),)
@@ -24,23 +25,18 @@ needs = (Need(DESCRIBE, CLUSTER),)
 
 def unauthorized(
     request: ListPartitionReassignmentsRequest, version: int, code: int
-) -> ListPartitionReassignmentsResponse:
+) -> Work[ListPartitionReassignmentsResponse]:
     """With each partition that was asked for, of which it says nothing, as in Kafka."""
     kind = ListPartitionReassignmentsResponse
-    return kind(
-        error_code=code,
-        error_message=MESSAGES[code],
-        topics=[
-            kind.OngoingTopicReassignment(
-                name=topic.name,
-                partitions=[
-                    kind.OngoingPartitionReassignment(partition_index=index)
-                    for index in topic.partition_indexes
-                ],
-            )
-            for topic in request.topics or ()
-        ],
-    )
+    topics = []
+    for topic in request.topics or ():
+        rows: list[ListPartitionReassignmentsResponse.OngoingPartitionReassignment] = []
+        for some in chunks(topic.partition_indexes):
+            rows += [kind.OngoingPartitionReassignment(partition_index=index) for index in some]
+            yield
+        topics.append(kind.OngoingTopicReassignment(name=topic.name, partitions=rows))
+        yield
+    return kind(error_code=code, error_message=MESSAGES[code], topics=topics)
 
 
 def handle(

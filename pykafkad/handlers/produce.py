@@ -109,7 +109,7 @@ def check_transactional_id(request: ProduceRequest, permits: Permits) -> Work[Pr
     for topic in request.topic_data:
         rows = []
         for item in topic.partition_data:
-            rows.append(refused(item.index, KafkaError(error.code, error.text)))
+            rows.append(refused(item.index, error))
             if not len(rows) % FEW:
                 yield
         topics.append(TopicResponse(name=topic.name, topic_id=topic.topic_id, partition_responses=rows))

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 from pykafkad import errors
 from pykafkad.messages import StopReplicaResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, Need
+from pykafkad.pure.control_requests import stops_of
 
 if TYPE_CHECKING:
+    from pykafkad.cluster.zookeeper.roles import Codes
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import StopReplicaRequest
@@ -36,10 +38,18 @@ def work(broker: Broker, request: StopReplicaRequest) -> Work[StopReplicaRespons
     code = control.admit(request)
     if code != errors.NONE:
         return StopReplicaResponse(error_code=code)
-    codes = yield from control.roles.stop(request)
+    return answer(errors.NONE, (yield from control.roles.stop(request)))
+
+
+def unauthorized(request: StopReplicaRequest, version: int, code: int) -> StopReplicaResponse:
+    return answer(code, {(name, index): code for name, index, _, _ in stops_of(request)})
+
+
+def answer(code: int, codes: Codes) -> StopReplicaResponse:
     return StopReplicaResponse(
+        error_code=code,
         partition_errors=[
             PartitionError(topic_name=name, partition_index=index, error_code=each)
             for (name, index), each in codes.items()
-        ]
+        ],
     )

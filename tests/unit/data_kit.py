@@ -25,6 +25,7 @@ NOW_MS = 1_700_000_000_000
 
 
 class Placed:
+    leader = 1
     replicas = (1,)
 
 

@@ -15,6 +15,7 @@ from pykafkad.cluster.metadata_log import MetadataLog
 from pykafkad.config import BrokerConfig
 from pykafkad.config_listeners import Endpoint
 from pykafkad.handlers import APIS
+from pykafkad.pure.authorization import ANONYMOUS
 from pykafkad.quiet import Quiet
 from pykafkad.slices import Slices, finish, is_work
 from pykafkad.workers import submit_inline
@@ -183,6 +184,7 @@ class FakeContext:
     def __init__(self, version: int, listener: str = "PLAINTEXT") -> None:
         self.version = version
         self.client_id = "test"
+        self.principal = ANONYMOUS
         self.listener_name = listener
         self.connection = SimpleNamespace(peer=("127.0.0.1", 1), closed=False)
         self.answers: list[Any] = []

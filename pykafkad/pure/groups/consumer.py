@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         SyncGroupRequest,
     )
     from pykafkad.pure.groups.consumer_target import Upcoming
-    from pykafkad.pure.groups.regex_resolution import MayDescribe, Resolution, Resolved
+    from pykafkad.pure.groups.regex_resolution import Resolution, Resolved
     from pykafkad.pure.groups.table import CheckPartition, GroupTable
 
 SESSION, REBALANCE, JOIN, SYNC = "session", "rebalance", "join", "sync"
@@ -64,7 +64,6 @@ class ConsumerGroup:
         "has_topics_record",
         "instances",
         "late",
-        "may_describe",
         "members",
         "metadata_hash",
         "most",
@@ -101,9 +100,6 @@ class ConsumerGroup:
         self.checked_changes = -1  # the change of topics for which metadata_hash was last compared,
         self.checked_epoch = 0  # and the group epoch that resulted from it
         self.resolution: Resolution | None = None
-        self.may_describe: MayDescribe | None = (
-            None  # what whoever asked for the resolution may see; None: all
-        )
         self.upcoming: Upcoming | None = None  # the target assignment that is being computed
         self.late: dict[str, None] = {}  # members of the classic protocol that were told to join again
 

@@ -60,9 +60,8 @@ def resolve(update: Update) -> None:
     is_kept_back = group.resolution is not None and group.resolution.keeps_others_back(update.now_ms)
     if is_kept_back or not group.regex_counts:
         return
-    resolution = group.resolution = Resolution(
-        group.regex_counts, settings, update.now_ms, group.may_describe
-    )
+    may_describe = group.groups.may_describe.pop(group.group_id, None)
+    resolution = group.resolution = Resolution(group.regex_counts, settings, update.now_ms, may_describe)
     update.effects.work = Work(resolution.run(), partial(resolved, group, resolution))
 
 

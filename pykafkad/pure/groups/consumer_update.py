@@ -137,7 +137,8 @@ class Update:
             elif not new.regex or new.regex in group.regexes:
                 change = REGEX_CHANGED_AND_KNOWN
         if self._must_resolve(old, new, is_new):
-            group.may_describe = caller.may_describe
+            if caller.may_describe is not None:
+                group.groups.may_describe[group.group_id] = caller.may_describe
             self.effects.after(0, group.group_id, REGEX)
         return change
 

@@ -81,7 +81,7 @@ if TYPE_CHECKING:
 
 
 class GroupTable:
-    __slots__ = ("by_id", "is_loading", "most", "offsets", "settings")
+    __slots__ = ("by_id", "is_loading", "may_describe", "most", "offsets", "settings")
 
     def __init__(self, settings: GroupSettings) -> None:
         self.settings = settings
@@ -89,6 +89,8 @@ class GroupTable:
         self.most = 0  # the largest number of groups ever, as far as remove() and list_groups() saw it
         self.offsets = Offsets()
         self.is_loading = True
+        # By group, what they may know of whose heartbeats asked for its regular expressions to be resolved; none: all.
+        self.may_describe: dict[str, Callable[[str], bool]] = {}
 
     def group(self, group_id: str) -> Group:
         group = self.by_id.get(group_id)

@@ -1,0 +1,528 @@
+"""What becomes of requests of which a part is denied: that part is refused or left out, the rest is answered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from pykafkad import errors, messages
+from pykafkad.handlers import (
+    alter_configs,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    incremental_alter_configs,
+    leader_and_isr,
+    stop_replica,
+)
+from pykafkad.hot.wire import fields
+from pykafkad.pure.authorization import (
+    ALTER_CONFIGS,
+    CLUSTER,
+    CREATE,
+    DELETE,
+    DENIED,
+    DESCRIBE,
+    READ,
+)
+from pykafkad.slices import finish, is_work
+from tests.unit.coordinator_kit import GroupDesk
+from tests.unit.data_kit import batch, fetch, produce, values_of
+from tests.unit.metadata_fakes import FakeContext, call, creatable, create, open_broker
+
+OPEN, SECRET, NEITHER = "open", "secret", "secret-none"
+REFUSALS = set(DENIED.values())
+
+
+class Secrets:
+    """An authorizer that denies what is on names that begin with "secret", and operations on the cluster at will."""
+
+    def __init__(self, *on_cluster: int) -> None:
+        self.on_cluster = on_cluster
+        self.allowed: set[tuple[int, str]] = set()  # though they are secret
+
+    def allows(self, principal: Any, host: str, operation: int, resource: int, name: str) -> bool:
+        if resource == CLUSTER:
+            return operation in self.on_cluster
+        return not name.startswith(SECRET) or (operation, name) in self.allowed
+
+    def allows_some(self, principal: Any, host: str, operation: int, resource: int) -> bool:
+        return True
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> GroupDesk:
+    made = GroupDesk(tmp_path)
+    made.create("__transaction_state", 1, cleanup_policy="compact")
+    for name in (OPEN, SECRET):
+        made.create(name)
+    made.authorizer = Secrets()
+    nothing: Any = SimpleNamespace(is_auto_creating=lambda topic: False)
+    made.controller = nothing
+    connection: Any = made.connection
+    connection.listener = SimpleNamespace(owner=SimpleNamespace(name="PLAINTEXT"))
+    return made
+
+
+NAMES = (SECRET, OPEN, NEITHER)
+
+
+def produced(desk: GroupDesk) -> Any:
+    request = produce(SECRET, 0, batch(b"a"))
+    request.topic_data += (
+        produce(OPEN, 0, batch(b"a")).topic_data + produce(NEITHER, 0, batch(b"a")).topic_data
+    )
+    return request
+
+
+def fetched(desk: GroupDesk) -> Any:
+    request = fetch(SECRET, {"partition": 0})
+    request.topics += fetch(OPEN, {"partition": 0}).topics + fetch(NEITHER, {"partition": 0}).topics
+    return request
+
+
+def of_topics(kind: Any, topic: str, part: Any, field: str = "partitions", **rest: Any) -> Any:
+    topics = [getattr(kind, topic)(**{"name": name, field: [part]}) for name in NAMES]
+    return kind(topics=topics, **rest)
+
+
+def epochs(desk: GroupDesk) -> Any:
+    kind = messages.OffsetForLeaderEpochRequest
+    part = kind.OffsetForLeaderPartition(current_leader_epoch=-1)
+    return kind(topics=[kind.OffsetForLeaderTopic(topic=name, partitions=[part]) for name in NAMES])
+
+
+def offsets_of_groups(desk: GroupDesk) -> Any:
+    kind = messages.OffsetFetchRequest
+    groups = [kind.OffsetFetchRequestGroup(group_id=name, topics=[]) for name in NAMES]
+    return kind(groups=groups)
+
+
+def offsets_of_topics(desk: GroupDesk) -> Any:
+    kind = messages.OffsetFetchRequest
+    topics = [kind.OffsetFetchRequestTopics(name=name, partition_indexes=[0]) for name in NAMES]
+    return kind(groups=[kind.OffsetFetchRequestGroup(group_id="g", topics=topics)])
+
+
+def partitions_of_a_transaction(desk: GroupDesk) -> Any:
+    kind = messages.AddPartitionsToTxnRequest
+    topics = [kind.AddPartitionsToTxnTopic(name=name, partitions=[0]) for name in NAMES]
+    return kind(v3_and_below_transactional_id="t", v3_and_below_topics=topics)
+
+
+CASES: list[tuple[int, Any]] = [
+    (11, produced),
+    (12, fetched),
+    (7, lambda _: of_topics(messages.ListOffsetsRequest, "ListOffsetsTopic",
+                            messages.ListOffsetsRequest.ListOffsetsPartition(timestamp=-1))),
+    (8, lambda _: of_topics(messages.OffsetCommitRequest, "OffsetCommitRequestTopic",
+                            messages.OffsetCommitRequest.OffsetCommitRequestPartition(committed_offset=1),
+                            group_id="g")),
+    (3, lambda _: of_topics(messages.TxnOffsetCommitRequest, "TxnOffsetCommitRequestTopic",
+                            messages.TxnOffsetCommitRequest.TxnOffsetCommitRequestPartition(committed_offset=1),
+                            group_id="g", transactional_id="t")),
+    (0, lambda _: of_topics(messages.OffsetDeleteRequest, "OffsetDeleteRequestTopic",
+                            messages.OffsetDeleteRequest.OffsetDeleteRequestPartition(), group_id="gone")),
+    (2, lambda _: of_topics(messages.DeleteRecordsRequest, "DeleteRecordsTopic",
+                            messages.DeleteRecordsRequest.DeleteRecordsPartition())),
+    (0, lambda _: of_topics(messages.DescribeProducersRequest, "TopicRequest", 0, "partition_indexes")),
+    (4, epochs),
+    (8, offsets_of_groups),
+    (8, offsets_of_topics),
+    (5, lambda _: messages.FindCoordinatorRequest(coordinator_keys=list(NAMES))),
+    (5, lambda _: messages.FindCoordinatorRequest(key_type=1, coordinator_keys=list(NAMES))),
+    (5, lambda _: messages.DescribeGroupsRequest(groups=list(NAMES))),
+    (2, lambda _: messages.DeleteGroupsRequest(groups_names=list(NAMES))),
+    (1, lambda _: messages.ConsumerGroupDescribeRequest(group_ids=list(NAMES))),
+    (0, lambda _: messages.DescribeTransactionsRequest(transactional_ids=list(NAMES))),
+    (3, partitions_of_a_transaction),
+]  # fmt: skip
+
+
+def rows_of(answer: Any) -> Iterator[Any]:
+    """The elements of an answer that have one of the names, however deep."""
+    for field in fields(type(answer)):
+        value = getattr(answer, field.attribute)
+        for element in value if isinstance(value, list) else ():
+            if hasattr(element, "unknown_tags"):
+                if name_of(element) is not None:
+                    yield element
+                else:
+                    yield from rows_of(element)
+
+
+def name_of(element: Any) -> str | None:
+    """The name, unless there are elements with names within."""
+    own = [getattr(element, field.attribute) for field in fields(type(element)) if field.type == "string"]
+    return next((text for text in own if text in NAMES), None)
+
+
+def codes_of(element: Any) -> set[int]:
+    found = set()
+    for field in fields(type(element)):
+        value = getattr(element, field.attribute)
+        if field.attribute in ("error_code", "partition_error_code"):
+            found.add(value)
+        for inner in value if isinstance(value, list) else ():
+            if hasattr(inner, "unknown_tags"):
+                found |= codes_of(inner)
+    return found
+
+
+@pytest.mark.parametrize(("version", "build"), CASES)
+def test_what_is_denied_is_refused_by_itself(desk: GroupDesk, version: int, build: Any) -> None:
+    request = build(desk)
+    answer = desk.ask_in_turns(request, version)
+    if isinstance(
+        request, messages.OffsetDeleteRequest
+    ):  # whose group is not there, which is all that is said
+        assert answer.error_code == errors.GROUP_ID_NOT_FOUND
+        return
+    told = {name_of(row): codes_of(row) for row in rows_of(answer)}
+    assert told[SECRET] == told[NEITHER], "whether it is there must not be told"
+    assert told[SECRET] <= REFUSALS
+    assert not told[OPEN] & REFUSALS
+
+
+@pytest.mark.parametrize(("version", "build"), CASES)
+def test_what_is_denied_does_not_depend_on_whether_it_is_there(
+    desk: GroupDesk, version: int, build: Any
+) -> None:
+    """If nothing is left, the answer has the refusals alone."""
+    everything = desk.authorizer = Secrets()
+    everything.allows = lambda principal, host, operation, resource, name: name in ("g", "t")  # type: ignore[method-assign]
+    request = build(desk)
+    answer = desk.ask_in_turns(request, version)
+    told = [codes_of(row) for row in rows_of(answer)]
+    assert all(code <= REFUSALS for code in told)
+
+
+def test_what_is_allowed_is_done(desk: GroupDesk) -> None:
+    answer = desk.ask(produced(desk), 11)
+    assert [topic.name for topic in answer.responses] == [OPEN, SECRET, NEITHER]
+    assert isinstance(desk.authorizer, Secrets)
+    desk.authorizer.allowed = {(READ, SECRET)}
+    read = {topic.topic: topic.partitions[0] for topic in desk.ask(fetched(desk), 12).responses}
+    assert (values_of(read[OPEN]), values_of(read[SECRET])) == ([b"a"], [])
+    assert read[NEITHER].error_code == errors.TOPIC_AUTHORIZATION_FAILED
+
+
+def test_an_answer_that_comes_later_has_the_refusals_too(desk: GroupDesk) -> None:
+    """A fetch waits for what is allowed."""
+    request = fetched(desk)
+    request.topics.pop()
+    request.max_wait_ms, request.min_bytes = 500, 1
+    given = desk.send(request, 12)
+    desk.end_pass()
+    assert given.parts is None
+    desk.ask(produce(OPEN, 0, batch(b"later")), 11)
+    answer = desk.answer_of(given, "FetchRequest", 12)
+    assert [(topic.topic, topic.partitions[0].error_code) for topic in answer.responses] == [
+        (OPEN, errors.NONE),
+        (SECRET, errors.TOPIC_AUTHORIZATION_FAILED),
+    ]
+
+
+@pytest.mark.parametrize("transactional_id", [None, SECRET])
+def test_batches_of_transactions_need_their_id(desk: GroupDesk, transactional_id: str | None) -> None:
+    request = produce(
+        OPEN, 0, batch(b"a", transactional=True, producer_id=5, producer_epoch=0, base_sequence=0)
+    )
+    request.transactional_id = transactional_id
+    (topic,) = desk.ask(request, 11).responses
+    assert codes_of(topic) == {errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+    plain = produce(OPEN, 0, batch(b"a"))
+    plain.transactional_id = SECRET
+    (topic,) = desk.ask(plain, 11).responses
+    assert codes_of(topic) == {errors.NONE}
+
+
+def test_a_denial_that_is_not_answered_ends_the_connection(desk: GroupDesk) -> None:
+    request = produced(desk)
+    request.acks = 0
+    assert desk.ask(request, 11) is None
+    assert desk.connection.closed is not None
+    assert values_of(desk.ask(fetched(desk), 12).responses[0].partitions[0]) == [b"a"]
+
+
+def test_a_session_is_told_of_what_is_denied_until_it_is_allowed(desk: GroupDesk) -> None:
+    request = fetched(desk)
+    request.session_epoch = 0
+    first = desk.ask(request, 12)
+    session = {"session_id": first.session_id, "session_epoch": 1}
+    again = desk.ask(fetch("", **session), 12)
+    assert [(topic.topic, codes_of(topic)) for topic in again.responses] == [
+        (SECRET, {errors.TOPIC_AUTHORIZATION_FAILED}),
+        (NEITHER, {errors.TOPIC_AUTHORIZATION_FAILED}),
+    ]
+    assert isinstance(desk.authorizer, Secrets)
+    desk.authorizer.allowed.add((READ, SECRET))
+    later = desk.ask(fetch("", session_id=first.session_id, session_epoch=2), 12)
+    assert [(topic.topic, codes_of(topic)) for topic in later.responses] == [
+        (SECRET, {errors.NONE}),
+        (NEITHER, {errors.TOPIC_AUTHORIZATION_FAILED}),
+    ]
+
+
+def test_one_denied_topic_keeps_the_others_out_of_a_transaction(desk: GroupDesk) -> None:
+    answer = desk.ask_in_turns(partitions_of_a_transaction(desk), 3)
+    rows = {row.name: codes_of(row) for row in answer.results_by_topic_v3_and_below}
+    denied = {errors.TOPIC_AUTHORIZATION_FAILED}
+    assert rows == {SECRET: denied, OPEN: {errors.OPERATION_NOT_ATTEMPTED}, NEITHER: denied}
+
+
+def test_lists_leave_out_what_is_denied(desk: GroupDesk) -> None:
+    for group_id in ("g", "secret-g"):
+        desk.authorizer = None
+        desk.commit(group_id, (0, 5))
+        desk.authorizer = Secrets()
+    listed = desk.ask(messages.ListGroupsRequest(), 5).groups
+    assert [group.group_id for group in listed] == ["g"]
+    desk.authorizer = Secrets(DESCRIBE)
+    assert len(desk.ask(messages.ListGroupsRequest(), 5).groups) == 2
+
+
+def test_offsets_of_all_topics_leave_out_those_that_are_denied(desk: GroupDesk) -> None:
+    desk.authorizer = None
+    desk.commit("g", (0, 5), topic=OPEN)
+    desk.commit("g", (0, 6), topic=SECRET)
+    desk.authorizer = Secrets()
+    kind = messages.OffsetFetchRequest
+    (group,) = desk.ask(kind(groups=[kind.OffsetFetchRequestGroup(group_id="g", topics=None)]), 8).groups
+    assert [topic.name for topic in group.topics] == [OPEN]
+
+
+def test_expressions_match_what_the_member_may_describe(desk: GroupDesk) -> None:
+    kind = messages.ConsumerGroupHeartbeatRequest
+    joining = kind(
+        group_id="g",
+        member_id="a",
+        rebalance_timeout_ms=10_000,
+        subscribed_topic_regex="open|secret",
+        topic_partitions=[],
+    )
+    assert desk.ask(joining, 1).error_code == errors.NONE
+    desk.settle()
+    answer = desk.ask(kind(group_id="g", member_id="a", member_epoch=1), 1)
+    ids = [desk.image.topics_by_id[each.topic_id].name for each in answer.assignment.topic_partitions]
+    assert ids == [OPEN]
+
+
+def test_a_subscription_to_what_is_denied_is_refused(desk: GroupDesk) -> None:
+    kind = messages.ConsumerGroupHeartbeatRequest
+    request = kind(group_id="g", member_id="a", rebalance_timeout_ms=1, topic_partitions=[])
+    request.subscribed_topic_names = [OPEN, SECRET]
+    answer = desk.ask(request, 1)
+    assert (answer.error_code, answer.error_message) == (errors.TOPIC_AUTHORIZATION_FAILED, None)
+
+
+def test_consumer_groups_with_hidden_topics_are_hidden(desk: GroupDesk) -> None:
+    desk.authorizer = None
+    kind = messages.ConsumerGroupHeartbeatRequest
+    for group_id, name in (("g", SECRET), ("h", OPEN)):
+        request = kind(group_id=group_id, member_id="a", rebalance_timeout_ms=1, topic_partitions=[])
+        request.subscribed_topic_names = [name]
+        assert desk.ask(request, 1).error_code == errors.NONE
+    desk.authorizer = Secrets()
+    answer = desk.ask(messages.ConsumerGroupDescribeRequest(group_ids=["g", "h"]), 1)
+    assert [(group.error_code, len(group.members)) for group in answer.groups] == [
+        (errors.TOPIC_AUTHORIZATION_FAILED, 0),
+        (errors.NONE, 1),
+    ]
+
+
+# -- metadata
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Any:
+    made = open_broker(tmp_path, auto_create_topics_enable="true")
+    for name in (OPEN, SECRET):
+        assert create(made, creatable(name))[0].error is None
+    made.authorizer = Secrets()
+    return made
+
+
+def metadata(broker: Any, version: int = 12, **asked: Any) -> Any:
+    from pykafkad.handlers import metadata as module
+
+    context: Any = FakeContext(version)
+    kind = messages.MetadataRequest
+    request = kind(**{"allow_auto_topic_creation": False, **asked})
+    result: Any = module.handle_guarded(broker, request, context)
+    result = finish(result) if is_work(result) else result
+    return context.answers[0] if result is context else result
+
+
+def topics_of(answer: Any) -> list[tuple[str | None, int]]:
+    return [(topic.name, topic.error_code) for topic in answer.topics]
+
+
+HIDDEN = errors.TOPIC_AUTHORIZATION_FAILED
+Named = messages.MetadataRequest.MetadataRequestTopic
+
+
+def test_metadata_of_all_topics(broker: Any) -> None:
+    assert topics_of(metadata(broker, topics=None)) == [(OPEN, 0)]
+    assert topics_of(metadata(broker, 0, topics=[])) == [(OPEN, 0)]
+
+
+def test_metadata_by_name_and_by_id(broker: Any) -> None:
+    answer = metadata(broker, topics=[Named(name=name) for name in NAMES])
+    assert topics_of(answer) == [(OPEN, 0), (SECRET, HIDDEN), (NEITHER, HIDDEN)]
+    assert [topic.topic_id for topic in answer.topics[1:]] == [bytes(16)] * 2
+    ids = [broker.image.topics[name].id for name in (SECRET, OPEN)]
+    answer = metadata(broker, topics=[Named(name=None, topic_id=each) for each in ids])
+    assert [(topic.name, topic.topic_id, topic.error_code) for topic in answer.topics] == [
+        (OPEN, ids[1], 0),
+        (None, ids[0], HIDDEN),
+    ]
+    assert topics_of(metadata(broker, 0, topics=[Named(name=SECRET)])) == [(SECRET, HIDDEN)]
+
+
+@pytest.mark.parametrize(("cluster", "is_made"), [((), False), ((CREATE,), True)])
+def test_topics_are_created_for_who_may(broker: Any, cluster: tuple[int, ...], is_made: bool) -> None:
+    broker.authorizer = Secrets(*cluster)
+    broker.authorizer.allowed = {(DESCRIBE, NEITHER)}
+    answer = metadata(broker, topics=[Named(name=NEITHER)], allow_auto_topic_creation=True)
+    assert topics_of(answer) == [(NEITHER, 0 if is_made else HIDDEN)]
+    assert (NEITHER in broker.image.topics) == is_made
+
+
+def test_operations_are_those_that_are_allowed(broker: Any) -> None:
+    request = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
+    broker.authorizer = Secrets(DESCRIBE, CREATE)
+    broker.authorizer.allowed = {(DESCRIBE, SECRET), (READ, SECRET)}
+    answer = metadata(broker, 9, topics=[Named(name=SECRET)], **request)
+    assert answer.topics[0].topic_authorized_operations == 1 << DESCRIBE | 1 << READ
+    assert answer.cluster_authorized_operations == 1 << DESCRIBE | 1 << CREATE
+    broker.authorizer = Secrets(CREATE)
+    assert metadata(broker, 9, topics=[], **request).cluster_authorized_operations == 0
+    told = call(broker, describe_cluster, 1, include_cluster_authorized_operations=True)
+    assert told.cluster_authorized_operations == 0
+
+
+def test_topics_are_made_and_their_configs_hidden(broker: Any) -> None:
+    broker.authorizer.allowed = {(CREATE, "secret-made")}
+    topics = [creatable(name) for name in ("secret-made", "secret-not", "open-made", "secret-2", "secret-2")]
+    answer = call(broker, create_topics, 7, topics=topics, timeout_ms=1000)
+    found = {topic.name: topic for topic in answer.topics}
+    assert {name: topic.error_code for name, topic in found.items()} == {
+        "secret-made": 0,
+        "secret-not": HIDDEN,
+        "open-made": 0,
+        "secret-2": errors.INVALID_REQUEST,
+    }
+    assert found["secret-made"].topic_config_error_code == HIDDEN and not found["secret-made"].configs
+    assert found["open-made"].topic_config_error_code == 0 and found["open-made"].configs
+    assert found["secret-made"].num_partitions == -1 and found["open-made"].num_partitions == 1
+    broker.authorizer = Secrets(CREATE)
+    (made,) = call(broker, create_topics, 7, topics=[creatable("secret-3")], timeout_ms=1000).topics
+    assert made.error_code == 0
+
+
+def test_topics_are_grown_by_who_may(broker: Any) -> None:
+    kind = messages.CreatePartitionsRequest.CreatePartitionsTopic
+    topics = [kind(name=name, count=2, assignments=None) for name in (*NAMES, "secret-2", "secret-2")]
+    answer = call(broker, create_partitions, 3, topics=topics, timeout_ms=1000)
+    assert {row.name: row.error_code for row in answer.results} == {
+        OPEN: 0,
+        SECRET: HIDDEN,
+        NEITHER: HIDDEN,
+        "secret-2": errors.INVALID_REQUEST,
+    }
+
+
+@pytest.mark.parametrize(
+    ("allowed", "by_name", "by_id"),
+    [
+        ([], (HIDDEN, False), (HIDDEN, None)),
+        ([DESCRIBE], (HIDDEN, False), (HIDDEN, SECRET)),
+        ([DESCRIBE, DELETE], (0, True), (0, SECRET)),
+    ],
+)
+def test_topics_are_deleted_by_who_may(
+    broker: Any, allowed: list[int], by_name: tuple[int, bool], by_id: tuple[int, str | None]
+) -> None:
+    kind = messages.DeleteTopicsRequest.DeleteTopicState
+    broker.authorizer.allowed = {(operation, SECRET) for operation in allowed}
+    topic_id = broker.image.topics[SECRET].id
+    if not by_name[1]:
+        (row,) = call(broker, delete_topics, 6, topics=[kind(name=SECRET)], timeout_ms=1000).responses
+        assert (row.error_code, row.name, row.topic_id) == (by_name[0], SECRET, bytes(16))
+        (row,) = call(broker, delete_topics, 6, topics=[kind(name=NEITHER)], timeout_ms=1000).responses
+        assert (row.error_code, row.name, row.topic_id) == (HIDDEN, NEITHER, bytes(16))
+    asked = [kind(name=None, topic_id=topic_id)]
+    (row,) = call(broker, delete_topics, 6, topics=asked, timeout_ms=1000).responses
+    assert (row.error_code, row.name, row.topic_id) == (*by_id, topic_id)
+
+
+def test_all_topics_are_deleted_by_who_may_do_all_on_the_cluster(broker: Any) -> None:
+    kind = messages.DeleteTopicsRequest.DeleteTopicState
+    broker.authorizer = Secrets(DELETE)
+    (row,) = call(broker, delete_topics, 6, topics=[kind(name=SECRET)], timeout_ms=1000).responses
+    assert row.error_code == 0
+
+
+@pytest.mark.parametrize("module", [alter_configs, incremental_alter_configs])
+def test_configs_are_altered_by_who_may(broker: Any, module: Any) -> None:
+    from pykafkad.cluster.config_changes import ConfigChanges
+
+    broker.config_changes = ConfigChanges(broker.config, broker.controller, broker.slices.run)
+    name = "AlterConfigsRequest" if module is alter_configs else "IncrementalAlterConfigsRequest"
+    kind = getattr(messages, name)
+    rows = [(2, SECRET), (2, OPEN), (2, NEITHER), (32, "secret-g"), (4, ""), (16, "m")]
+    resources = [kind.AlterConfigsResource(resource_type=type, resource_name=name) for type, name in rows]
+    resources[1].configs = [kind.AlterableConfig(name="retention.ms", value="5")]
+    answer = call(broker, module, 1, resources=resources)
+    assert [row.error_code for row in answer.responses] == [
+        HIDDEN,
+        0,
+        HIDDEN,
+        errors.GROUP_AUTHORIZATION_FAILED,
+        errors.CLUSTER_AUTHORIZATION_FAILED,
+        errors.CLUSTER_AUTHORIZATION_FAILED,
+    ]
+    assert broker.image.configs[2, OPEN]["retention.ms"] == "5"
+    broker.authorizer = Secrets(ALTER_CONFIGS)
+    answer = call(broker, module, 1, resources=resources[-1:])
+    assert [row.error_code for row in answer.responses] == [0]
+
+
+def test_levels_of_loggers_are_set_by_who_may(broker: Any) -> None:
+    from pykafkad import logs
+    from pykafkad.cluster.config_changes import ConfigChanges
+
+    broker.config_changes = ConfigChanges(broker.config, broker.controller, broker.slices.run)
+    kind = messages.IncrementalAlterConfigsRequest
+    config = kind.AlterableConfig(name="groups", value="ERROR")
+    resource = kind.AlterConfigsResource(resource_type=8, resource_name="1", configs=[config])
+    before = dict(logs.levels())
+    (row,) = call(broker, incremental_alter_configs, 1, resources=[resource]).responses
+    assert row.error_code == errors.CLUSTER_AUTHORIZATION_FAILED and logs.levels() == before
+
+
+# -- what only brokers ask
+
+
+def test_what_the_controller_asks_is_refused_for_each_partition() -> None:
+    code = errors.CLUSTER_AUTHORIZATION_FAILED
+    kind = messages.LeaderAndIsrRequest
+    state = kind.LeaderAndIsrPartitionState(partition_index=3)
+    topics = [kind.LeaderAndIsrTopicState(topic_name="t", topic_id=b"i" * 16, partition_states=[state])]
+    answer = finish(leader_and_isr.unauthorized(kind(topic_states=topics), 7, code))
+    assert (answer.error_code, answer.topics[0].topic_id) == (code, b"i" * 16)
+    assert codes_of(answer.topics[0]) == {code}
+    stop = messages.StopReplicaRequest
+    part = stop.StopReplicaPartitionState(partition_index=3)
+    stopping = stop(topic_states=[stop.StopReplicaTopicState(topic_name="t", partition_states=[part])])
+    stopped = stop_replica.unauthorized(stopping, 3, code)
+    assert stopped.error_code == code
+    assert [(row.topic_name, row.partition_index, row.error_code) for row in stopped.partition_errors] == [
+        ("t", 3, code)
+    ]
