@@ -46,8 +46,10 @@ if TYPE_CHECKING:
 
     from pykafkad.clock import Clock
     from pykafkad.cluster.controller import Told
+    from pykafkad.cluster.zookeeper.acls import ClusterAcls
     from pykafkad.config import BrokerConfig
     from pykafkad.errors import KafkaError
+    from pykafkad.pure.acl_rules import Rules
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.manager import LogManager
     from pykafkad.zookeeper.client import Operation, Result
@@ -150,6 +152,9 @@ class ClusterBroker(Broker):
         controller.publishers.add(CONTROLLER, cluster.publish)
         controller.load_logs()
         controller.take_over(self.listeners.advertised, [], config["broker.rack"])
+
+    def _make_acls(self, rules: Rules) -> ClusterAcls:
+        return self.cluster.changes.keep_acls(rules)
 
     def _make_controlling(self) -> Controlling:
         config, reactor = self.config, self.reactor

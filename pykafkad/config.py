@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import (
+    config_authorizer,
     config_checks,
     config_cluster,
     config_entities,
@@ -52,7 +53,7 @@ __all__ = [
 ]
 
 BROKER_KEYS: dict[str, Key] = rows(config_table.BROKER)
-OWN_KEYS: dict[str, Key] = rows((*config_table.OWN, *config_table.ZOOKEEPER))
+OWN_KEYS: dict[str, Key] = rows((*config_table.OWN, *config_table.ZOOKEEPER, *config_table.AUTHORIZER))
 TOPIC_KEYS: dict[str, Key] = rows(config_entities.TOPIC)
 
 DEFAULT_HOST = "127.0.0.1"
@@ -117,7 +118,6 @@ class BrokerConfig:
         self.origins = dict(origins or {})
         self.dynamic = dict(dynamic or {})  # override the texts
         self.ignored_variables: list[str] = []
-        self.unknown = [name for name in self.texts if _known(name) is None]
         self._values = dict(_DEFAULTS)
         # With process.roles set Kafka 3.9 leaves ZooKeeper alone, too.
         self.on_zookeeper = "zookeeper.connect" in self.texts and "process.roles" not in self.texts
@@ -128,6 +128,8 @@ class BrokerConfig:
             for name in keys:
                 if name in everything:
                     self._values[name] = keys[name].parse(everything[name])
+        of_nobody = config_authorizer.unused(self)
+        self.unknown = [name for name in self.texts if _known(name) is None or name in of_nobody]
         self.beside_kraft = self["process.roles"] == ["broker"]  # the controllers are other processes
         self.is_clustered = self.on_zookeeper or self.beside_kraft
         self.single_node: bool = self["pykafkad.single.node"]
@@ -140,7 +142,7 @@ class BrokerConfig:
             config_kraft.check(self)
         else:
             self._check_quorum()
-        self._check_security()
+        config_authorizer.check(self)
         self._resolve_listeners()
         config_checks.check_broker(self._values)
         self._resolve_log_dirs()
@@ -322,13 +324,6 @@ class BrokerConfig:
                     f"Invalid value {self.text(key)} for configuration {key}: cannot join a quorum of others"
                 )
                 raise ConfigError(key, self.text(key), message, "this node alone")
-
-    def _check_security(self) -> None:
-        """An authorizer is refused, since a broker that ignored it would let everybody in."""
-        key = "authorizer.class.name"
-        if self[key]:
-            message = f"Invalid value {self[key]} for configuration {key}: access cannot be checked here"
-            raise ConfigError(key, self[key], message, "nothing: whoever reaches the port may do everything")
 
     def _resolve_listeners(self) -> None:
         found = config_listeners.Listeners(self._values, self.texts | self.dynamic)

@@ -132,7 +132,7 @@ request.timeout.ms: How long a request that the broker itself sends may take.
 socket.connection.setup.timeout.ms: How long a connection that the broker itself opens may take at first.
 socket.connection.setup.timeout.max.ms: How long such a connection may take after several failures.
 config.providers: Names of plugins that values of configs can be fetched from.
-authorizer.class.name: Class that decides who may do what; empty for everybody everything.
+authorizer.class.name: Who decides by ACLs what somebody may do; empty for everybody everything.
 early.start.listeners: Listeners that accept before the authorizer is ready.
 broker.rack: Name of the rack, or zone, the broker stands in; replicas are spread over racks.
 controlled.shutdown.enable: Whether the broker hands over its partitions before it stops.

@@ -413,6 +413,12 @@ ZOOKEEPER: tuple[tuple[object, ...], ...] = (
     ("inter.broker.protocol.version", "STRING", "3.9-IV0", "", "MEDIUM", ""),
 )
 
+# Keys of Kafka's authorizers, which its brokers leave to them: clients see them only if they are set.
+AUTHORIZER: tuple[tuple[object, ...], ...] = (
+    ("super.users", "STRING", "", "", "HIGH", ""),
+    ("allow.everyone.if.no.acl.found", "BOOLEAN", False, "", "HIGH", ""),
+)
+
 # Keys of our own, which Kafka does not have: clients see them only if they are set.
 OWN: tuple[tuple[object, ...], ...] = (
     ("pykafkad.cluster.id", "STRING", None, "", "LOW", ""),
@@ -450,7 +456,7 @@ BESIDE_KRAFT: frozenset[str] = frozenset({
 # The keys that this broker acts upon; any other known key that is set is named in one warning at start.
 HONOURED: frozenset[str] = frozenset({
     "add.partitions.to.txn.retry.backoff.max.ms", "add.partitions.to.txn.retry.backoff.ms",
-    "advertised.listeners", "auto.create.topics.enable", "broker.id", "broker.rack",
+    "advertised.listeners", "authorizer.class.name", "auto.create.topics.enable", "broker.id", "broker.rack",
     "compression.gzip.level", "compression.lz4.level", "compression.type", "compression.zstd.level",
     "connections.max.idle.ms", "controller.listener.names", "controller.quorum.bootstrap.servers",
     "controller.quorum.voters", "cordoned.log.dirs", "default.replication.factor", "delete.topic.enable",
@@ -504,6 +510,7 @@ IN_PART: dict[str, str] = {
     **dict.fromkeys(OF_A_CLUSTER, "a single node has no use of it"),
     **dict.fromkeys(OF_A_SINGLE_NODE, "a cluster on ZooKeeper has no use of it"),
     **dict.fromkeys(BESIDE_KRAFT, "only beside controllers of Apache Kafka"),
+    "authorizer.class.name": "Kafka's StandardAuthorizer; on ZooKeeper its AclAuthorizer",
     "group.coordinator.rebalance.protocols": "consumer can be left out; share and streams are never served",
     "log.initial.task.delay.ms": "retention waits for it, the other tasks for their interval",
     "num.replica.alter.log.dirs.threads": "2 at most",

@@ -21,7 +21,7 @@ from pykafkad.clock import Clock
 from pykafkad.cluster import handover
 from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_log import MetadataLog
-from pykafkad.cluster.publishing import GROUPS, LISTENERS, TELEMETRY, TRANSACTIONS
+from pykafkad.cluster.publishing import ACLS, GROUPS, LISTENERS, TELEMETRY, TRANSACTIONS
 from pykafkad.config_listeners import host_port
 from pykafkad.control.server import ControlSocket
 from pykafkad.coordinator.groups import GroupCoordinator
@@ -44,10 +44,13 @@ from pykafkad.workers import Workers
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pykafkad.cluster.acls import LocalAcls
     from pykafkad.cluster.controller import RunningController
     from pykafkad.cluster.delta import Delta
+    from pykafkad.cluster.zookeeper.acls import ClusterAcls
     from pykafkad.config import BrokerConfig
     from pykafkad.net.starter import Starter
+    from pykafkad.pure.acl_rules import Rules
     from pykafkad.slices import Work
     from pykafkad.storage.directories import LogDirectory
 
@@ -225,6 +228,21 @@ class Broker(ServingBroker):
         publishers.add(GROUPS, self.group_coordinator.publish)
         publishers.add(TRANSACTIONS, self.transaction_coordinator.publish)
         publishers.add(TELEMETRY, self._publish_to_telemetry)
+        if self.config["authorizer.class.name"]:
+            self._authorize()
+
+    def _authorize(self) -> None:
+        from pykafkad.config_authorizer import rules_of
+
+        rules = self.authorizer = rules_of(self.config, self.quiet.allows)
+        acls = self.acls = self._make_acls(rules)
+        self.controller.publishers.add(ACLS, acls.publish)
+
+    def _make_acls(self, rules: Rules) -> LocalAcls | ClusterAcls:
+        """Where they are kept. Beside controllers, CreateAcls and DeleteAcls go to them."""
+        from pykafkad.cluster.acls import LocalAcls
+
+        return LocalAcls(self.image, rules, self.controller)
 
     def _publish_to_listeners(self, delta: Delta) -> None:
         if delta.broker_keys:

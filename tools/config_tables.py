@@ -48,6 +48,12 @@ ABOUT_ZOOKEEPER = {
     " a broker gets them back.",
     "inter.broker.protocol.version": "Of the oldest broker in the cluster: 2.8 to 3.9.",
 }
+# Those of Kafka's authorizers.
+ABOUT_AUTHORIZER = {
+    "super.users": "Who may do everything: TYPE:NAME, with semicolons between. Without TLS and SASL everybody is"
+    " User:ANONYMOUS.",
+    "allow.everyone.if.no.acl.found": "Whether everybody may do what no ACL is about.",
+}
 HEAD = "| key | default | allowed | what it is for |\n|---|---|---|---|\n"
 
 
@@ -66,12 +72,13 @@ def honoured() -> str:
         row(BROKER_KEYS[name], config_docs.BROKER[name] + in_part.get(name, ""), config._DEFAULTS[name])
         for name in sorted(HONOURED)
     ]
-    own, zookeeper = (
+    own, zookeeper, authorizer = (
         "".join(row(OWN_KEYS[name], text, OWN_KEYS[name].default) for name, text in about.items())
-        for about in (ABOUT_OWN, ABOUT_ZOOKEEPER)
+        for about in (ABOUT_OWN, ABOUT_ZOOKEEPER, ABOUT_AUTHORIZER)
     )
     return (
         f"{summary()}\n{HEAD}{''.join(rows)}\nKeys of pykafkad's own:\n\n{HEAD}{own}"
+        f"\nKeys of Kafka's authorizers:\n\n{HEAD}{authorizer}"
         f"\nKeys of Kafka 3.9, for a cluster on ZooKeeper:\n\n{HEAD}{zookeeper}"
     )
 

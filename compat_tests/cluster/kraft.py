@@ -165,8 +165,6 @@ class Node:
             "log.dirs": ",".join(map(str, self.directories)),
             **self.config,
         }
-        if self.kind == OURS:
-            keys.pop(AUTHORIZER, None)  # those of the others, which it refuses
         voters = keys.get("controller.quorum.voters", "")
         if self.kind == OURS and self.id % 2 and voters:  # the other way to be told where the controllers are
             del keys["controller.quorum.voters"]

@@ -7,7 +7,7 @@ from typing import Any
 from pykafkad import messages
 
 TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 2, 3, 4, 5
-ALL, READ, WRITE, DESCRIBE = 2, 3, 4, 8
+ALL, READ, WRITE, ALTER, DESCRIBE = 2, 3, 4, 7, 8
 DENY, ALLOW = 2, 3
 ANY, MATCH, LITERAL, PREFIXED = 1, 2, 3, 4
 

@@ -71,6 +71,9 @@ class Granted:
     def allows_some(self, principal: Any, host: str, operation: int, resource: int) -> bool:
         return any(kind == resource and given in (ALL, operation) for kind, _, _, given in self.grants())
 
+    def note_denied(self, *asked: Any) -> None:
+        """There is no log."""
+
 
 def run(path: str, *arguments: str) -> None:
     """pykafkad with this authorizer."""

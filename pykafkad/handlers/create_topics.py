@@ -60,7 +60,7 @@ def create(
         return CreateTopicsResponse(topics=late)
     topics, refused = yield from sort_out(request.topics)
     permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
-    if permits is not None and not permits.allow(CREATE, CLUSTER):
+    if permits is not None and not permits.show(CREATE, CLUSTER):
         topics, denied = yield from permits.split(CREATE, TOPIC, topics, attrgetter("name"))
         refused += [failed(topic.name, errors.TOPIC_AUTHORIZATION_FAILED, DENIED) for topic in denied]
     if not topics:

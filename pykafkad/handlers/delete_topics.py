@@ -108,7 +108,7 @@ class Rights:
 
     def __init__(self, broker: Broker, authorizer: Authorizer, context: Context) -> None:
         self._permits = Permits(authorizer, context)
-        self._all = broker.cluster is None and self._permits.allow(DELETE, CLUSTER)
+        self._all = broker.cluster is None and self._permits.show(DELETE, CLUSTER)
 
     def may_describe(self, name: str) -> bool:
         return self._all or self._permits.allow(DESCRIBE, TOPIC, name)

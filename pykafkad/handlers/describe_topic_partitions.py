@@ -53,7 +53,7 @@ def handle(
     permits = None if broker.authorizer is None else Permits(broker.authorizer, context)
     hidden: list[str] = []
     if permits is not None:
-        allowed, hidden = yield from permits.split(DESCRIBE, TOPIC, names, str)
+        allowed, hidden = yield from permits.split(DESCRIBE, TOPIC, names, str, asked=not all_topics)
         names = set(allowed)
     if "" in names:
         return (yield from refuse(request, errors.UNKNOWN_SERVER_ERROR))  # Kafka fails on an empty name

@@ -49,7 +49,7 @@ def handle(broker: Broker, request: ListGroupsRequest, context: Context) -> Work
 
 def described_to(permits: Permits, rows: list[Listed]) -> Work[list[Listed]]:
     """Those that the client may know of: all, if it may describe the cluster."""
-    if permits.allow(DESCRIBE, CLUSTER):
+    if permits.show(DESCRIBE, CLUSTER):
         return rows
     return (yield from permits.only(DESCRIBE, GROUP, rows, attrgetter("group_id")))
 

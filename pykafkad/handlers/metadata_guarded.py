@@ -104,7 +104,7 @@ def sort_out_ids(
 
 
 def may_create(permits: Permits, name: str) -> bool:
-    return permits.allow(CREATE, CLUSTER) or permits.allow(CREATE, TOPIC, name)
+    return permits.show(CREATE, CLUSTER) or permits.allow(CREATE, TOPIC, name)
 
 
 def show_operations(request: MetadataRequest, response: MetadataResponse, permits: Permits) -> Work[None]:

@@ -2,6 +2,7 @@
 
 A handler that leaves out what is not allowed, or only finds out later what a request needs, makes the Permits of its
 context if the broker has an authorizer; what every request of an API needs handlers/authorized.py has asked for before.
+Who asks for something and may not have it is noted in the log; what is only left out of an answer is not.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def topics_shown(broker: Broker, context: Context) -> Callable[[str], bool] | No
     """Tells of a topic whether the client may describe it; None: there is no authorizer."""
     if broker.authorizer is None:
         return None
-    return partial(Permits(broker.authorizer, context).allow, DESCRIBE, TOPIC)
+    return partial(Permits(broker.authorizer, context).show, DESCRIBE, TOPIC)
 
 
 class Permits:
@@ -62,6 +63,15 @@ class Permits:
         self._known: dict[tuple[int, int, str], bool] = {}
 
     def allow(self, operation: int, resource: int, name: str = THE_CLUSTER) -> bool:
+        """Of what the client has asked for."""
+        return self.show(operation, resource, name) or self._deny(operation, resource, name)
+
+    def _deny(self, operation: int, resource: int, name: str) -> bool:
+        self._authorizer.note_denied(*self._who, operation, resource, name)
+        return False
+
+    def show(self, operation: int, resource: int, name: str = THE_CLUSTER) -> bool:
+        """Of what there is, or where something else would do."""
         asked = operation, resource, name
         known = self._known.get(asked)
         if known is None:
@@ -71,20 +81,22 @@ class Permits:
         return known
 
     def satisfy(self, need: Need, name: str) -> bool:
-        if self.allow(need.operation, need.resource, name):
+        if self.show(need.operation, need.resource, name):
             return True
-        if need.or_on_cluster is not None and self.allow(need.or_on_cluster, CLUSTER):
+        if need.or_on_cluster is not None and self.show(need.or_on_cluster, CLUSTER):
             return True
         some = need.or_on_some_topic
-        return some is not None and self._authorizer.allows_some(*self._who, some, TOPIC)
+        if some is not None and self._authorizer.allows_some(*self._who, some, TOPIC):
+            return True
+        return self._deny(need.operation, need.resource, name)
 
     def operations(self, resource: int, name: str = THE_CLUSTER) -> int:
         """All that is allowed on this resource: bit N stands for ACL operation N."""
-        return sum(1 << each for each in OPERATIONS[resource] if self.allow(each, resource, name))
+        return sum(1 << each for each in OPERATIONS[resource] if self.show(each, resource, name))
 
     def cluster_operations(self) -> int:
         """The same of the cluster, for those who may describe it."""
-        return self.operations(CLUSTER) if self.allow(DESCRIBE, CLUSTER) else 0
+        return self.operations(CLUSTER) if self.show(DESCRIBE, CLUSTER) else 0
 
     def split(
         self,
@@ -92,12 +104,15 @@ class Permits:
         resource: int,
         elements: Iterable[Element],
         name_of: Callable[[Element], str],
+        *,
+        asked: bool = True,
     ) -> Work[tuple[list[Element], list[Element]]]:
-        """The elements whose operation is allowed, and the others."""
+        """The elements whose operation is allowed, and the others. `asked`: they are the request's."""
+        may = self.allow if asked else self.show
         allowed: list[Element] = []
         denied: list[Element] = []
         for place, element in enumerate(elements, 1):
-            is_allowed = self.allow(operation, resource, name_of(element))
+            is_allowed = may(operation, resource, name_of(element))
             (allowed if is_allowed else denied).append(element)
             if not place % AT_ONCE:
                 yield
@@ -110,5 +125,6 @@ class Permits:
         elements: Iterable[Element],
         name_of: Callable[[Element], str],
     ) -> Work[list[Element]]:
-        allowed, _denied = yield from self.split(operation, resource, elements, name_of)
+        """Of an answer."""
+        allowed, _denied = yield from self.split(operation, resource, elements, name_of, asked=False)
         return allowed

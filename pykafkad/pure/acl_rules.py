@@ -41,7 +41,7 @@ from pykafkad.pure.authorization import (
 from pykafkad.pure.hosts import java_text
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from pykafkad.pure.acls import Filter
     from pykafkad.pure.authorization import Principal
@@ -65,6 +65,10 @@ ALLOWS = {
 }
 
 
+def nothing(*denied: object) -> None:
+    """Nobody is told."""
+
+
 class Entries:
     """The ACLs of one pattern: the operations of each pair."""
 
@@ -85,7 +89,14 @@ class Entries:
 
 
 class Rules:
-    def __init__(self, super_users: Collection[str] = (), *, everyone_if_no_acl: bool = False) -> None:
+    def __init__(
+        self,
+        super_users: Collection[str] = (),
+        *,
+        everyone_if_no_acl: bool = False,
+        note_denied: Callable[[Principal, str, int, int, str], None] = nothing,
+    ) -> None:
+        self.note_denied = note_denied
         self._super_users = frozenset(super_users)
         self._everyone_if_no_acl = everyone_if_no_acl
         self._patterns: dict[tuple[int, int, str], Entries] = {}
@@ -151,6 +162,11 @@ class Rules:
             return False
         return bool(entries.of(acl.permission).get((acl.principal, acl.host), 0) & bits(acl.operation))
 
+    def has(self, pattern: Pattern) -> bool:
+        """Any ACL about it."""
+        kind, name, pattern_type = pattern
+        return (kind, pattern_type, name) in self._patterns
+
     @property
     def patterns(self) -> list[Pattern]:
         return [Pattern(kind, name, pattern_type) for kind, pattern_type, name in self._patterns]
@@ -160,9 +176,9 @@ class Rules:
 
     def matching(self, wanted: Filter) -> Iterator[Acl | None]:
         """Those that a filter means; None in between, where others were looked at. ACLs may change meanwhile."""
-        named = wanted.patterns
-        for pattern in self.patterns if named is None else named:
-            if wanted.takes(pattern):
+        listed = wanted.patterns
+        for pattern in self.patterns if listed is None else listed:
+            if listed is not None or wanted.takes(pattern):
                 yield from self._of(pattern, wanted)
             yield None
 

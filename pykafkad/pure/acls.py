@@ -17,9 +17,26 @@ if TYPE_CHECKING:
     from collections.abc import Container
 
 UNKNOWN, ANY = 0, 1  # of every kind of code; ANY is only for filters
-TYPES = range(2, 8)  # of resources
+TYPE_NAMES = {2: "topic", 3: "group", 4: "cluster", 5: "transactional id", 6: "delegation token", 7: "user"}
+TYPES = TYPE_NAMES.keys()  # of resources
 ALL = 2  # an operation
-OPERATIONS = range(2, 16)
+OPERATION_NAMES = {
+    ALL: "ALL",
+    3: "READ",
+    4: "WRITE",
+    5: "CREATE",
+    6: "DELETE",
+    7: "ALTER",
+    8: "DESCRIBE",
+    9: "CLUSTER_ACTION",
+    10: "DESCRIBE_CONFIGS",
+    11: "ALTER_CONFIGS",
+    12: "IDEMPOTENT_WRITE",
+    13: "CREATE_TOKENS",
+    14: "DESCRIBE_TOKENS",
+    15: "TWO_PHASE_COMMIT",
+}
+OPERATIONS = OPERATION_NAMES.keys()
 DENY, ALLOW = PERMISSIONS = 2, 3
 MATCH, LITERAL, PREFIXED = 2, 3, 4  # of patterns; MATCH is only for filters
 PATTERNS = LITERAL, PREFIXED
@@ -66,14 +83,24 @@ class Filter(NamedTuple):
 
     @property
     def patterns(self) -> list[Pattern] | None:
-        """Those that it names; None: it may mean any."""
-        if self.name is None or self.resource_type not in TYPES:
+        """All that it takes, whether there are such or not; None: they cannot be listed, since it takes every name."""
+        if self.name is None:
             return None
-        if self.pattern_type == ANY:
-            return [Pattern(self.resource_type, self.name, each) for each in PATTERNS]
-        if self.pattern_type in PATTERNS:
-            return [Pattern(self.resource_type, self.name, self.pattern_type)]
-        return None
+        named: list[tuple[str, int]] = []
+        if self.pattern_type in (ANY, MATCH, LITERAL):
+            named.append((self.name, LITERAL))
+        if self.pattern_type in (ANY, PREFIXED):
+            named.append((self.name, PREFIXED))
+        if self.pattern_type == MATCH:
+            named.append((EVERY, LITERAL))
+            named += [(self.name[:length], PREFIXED) for length in range(1, len(self.name) + 1)]
+        types = TYPES if self.resource_type == ANY else (self.resource_type,)
+        return [Pattern(kind, *each) for kind in types for each in dict.fromkeys(named)]
+
+    @property
+    def names_its_patterns(self) -> bool:
+        """Kafka: it matches at most one, or two, if of any pattern type."""
+        return self.name is not None and self.resource_type in TYPES and self.pattern_type in (ANY, *PATTERNS)
 
     def takes(self, pattern: Pattern) -> bool:
         if self.resource_type not in (ANY, pattern.resource_type):

@@ -60,6 +60,9 @@ class Authorizer(Protocol):
     def allows_some(self, principal: Principal, host: str, operation: int, resource: int) -> bool:
         """Whether the operation is allowed on any name at all."""
 
+    def note_denied(self, principal: Principal, host: str, operation: int, resource: int, name: str) -> None:
+        """Told of what a client has asked for, and may not have."""
+
 
 class Need:
     """One operation on every resource that a request names at a path of fields, such as "topics.name"; without a path

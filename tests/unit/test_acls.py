@@ -12,6 +12,7 @@ from pykafkad.pure.acls import Acl, Filter, Pattern, check, check_filter
 
 GOOD = Acl(2, "t", 3, "User:ann", "*", 3, 3)
 EVERYTHING = Filter(1, None, 1, None, None, 1, 1)
+OF_TOPICS = EVERYTHING._replace(resource_type=2)
 
 
 @pytest.mark.parametrize(
@@ -90,14 +91,21 @@ def test_patterns_that_a_filter_takes(name: str | None, pattern_type: int, taken
     ("wanted", "named"),
     [
         (EVERYTHING, None),
-        (EVERYTHING._replace(name="t"), None),
-        (EVERYTHING._replace(resource_type=2, name="t", pattern_type=2), None),
-        (EVERYTHING._replace(resource_type=2, name="t", pattern_type=4), [Pattern(2, "t", 4)]),
-        (EVERYTHING._replace(resource_type=2, name="t"), [Pattern(2, "t", 3), Pattern(2, "t", 4)]),
+        (OF_TOPICS, None),
+        (EVERYTHING._replace(name="t", pattern_type=3), [Pattern(kind, "t", 3) for kind in range(2, 8)]),
+        (OF_TOPICS._replace(name="t", pattern_type=4), [Pattern(2, "t", 4)]),
+        (OF_TOPICS._replace(name="t"), [Pattern(2, "t", 3), Pattern(2, "t", 4)]),
+        (
+            OF_TOPICS._replace(name="tx", pattern_type=2),
+            [Pattern(2, "tx", 3), Pattern(2, "*", 3), Pattern(2, "t", 4), Pattern(2, "tx", 4)],
+        ),
+        (OF_TOPICS._replace(name="*", pattern_type=2), [Pattern(2, "*", 3), Pattern(2, "*", 4)]),
+        (OF_TOPICS._replace(name="t", pattern_type=99), []),
     ],
 )
 def test_patterns_that_a_filter_names(wanted: Filter, named: list[Pattern] | None) -> None:
     assert wanted.patterns == named
+    assert all(wanted.takes(pattern) for pattern in named or ())
 
 
 @pytest.mark.parametrize(

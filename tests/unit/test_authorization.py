@@ -71,6 +71,7 @@ class Book:
     def __init__(self, *denied: tuple[int | None, int | None, str | None]) -> None:
         self.denied = denied
         self.asked: list[Asked] = []
+        self.noted: list[Asked] = []
         self.some: set[tuple[int, int]] = set()
 
     def allows(self, principal: Principal, host: str, operation: int, resource: int, name: str) -> bool:
@@ -83,6 +84,9 @@ class Book:
 
     def allows_some(self, principal: Principal, host: str, operation: int, resource: int) -> bool:
         return (operation, resource) in self.some
+
+    def note_denied(self, principal: Principal, host: str, operation: int, resource: int, name: str) -> None:
+        self.noted.append((operation, resource, name))
 
 
 EVERYTHING = (None, None, None)

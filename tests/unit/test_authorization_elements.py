@@ -54,6 +54,9 @@ class Secrets:
     def allows_some(self, principal: Any, host: str, operation: int, resource: int) -> bool:
         return True
 
+    def note_denied(self, principal: Any, host: str, operation: int, resource: int, name: str) -> None:
+        assert not self.allows(principal, host, operation, resource, name)
+
 
 @pytest.fixture
 def desk(tmp_path: Path) -> GroupDesk:

@@ -17,6 +17,7 @@ from pykafkad.config import (
     validate_topic_config,
     validate_topic_configs,
 )
+from pykafkad.config_authorizer import OF_ZOOKEEPER, STANDARD, super_users
 from pykafkad.config_def import ConfigError, Key, rows, show_double, to_text
 from pykafkad.config_entities import GROUP
 
@@ -29,6 +30,8 @@ KRAFT = {
     "controller.listener.names": "CONTROLLER",
     "log.dirs": "/data/a,/data/b",
 }
+
+CLUSTER = {"zookeeper.connect": "zk:2181", "broker.id": "0"}
 
 
 def plaintext(host: str, port: int, name: str = "PLAINTEXT") -> Endpoint:
@@ -147,12 +150,42 @@ def test_kafkas_combined_properties_are_accepted_and_the_controller_port_stays_s
     assert [level for level, line in config.notes() if "CONTROLLER://:9093" in line] == ["info"]
 
 
-def test_who_wants_access_to_be_checked_is_not_served_unchecked() -> None:
-    name = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
-    with pytest.raises(ConfigError, match="access cannot be checked here") as refused:
-        BrokerConfig({"authorizer.class.name": name})
-    assert refused.value.key == "authorizer.class.name" and name in str(refused.value)
-    assert BrokerConfig({"authorizer.class.name": " "}).unhonoured == ["authorizer.class.name"]
+@pytest.mark.parametrize(
+    ("base", "known", "foreign"),
+    [({}, STANDARD, OF_ZOOKEEPER), (CLUSTER, OF_ZOOKEEPER, STANDARD), ({}, STANDARD, "com.example.Own")],
+)
+def test_who_wants_access_to_be_checked_is_not_served_unchecked(
+    base: dict[str, str], known: str, foreign: str
+) -> None:
+    key = "authorizer.class.name"
+    assert BrokerConfig({**base, key: known}).notes() == []
+    assert BrokerConfig({**base, key: " "})[key] == ""
+    with pytest.raises(ConfigError, match="access cannot be checked by it here") as refused:
+        BrokerConfig({**base, key: foreign})
+    assert refused.value.key == key and foreign in str(refused.value) and known in refused.value.allowed
+
+
+def test_acls_of_another_zookeeper_are_not_taken_for_those_of_this_one() -> None:
+    key = "authorizer.zookeeper.url"
+    with pytest.raises(ConfigError, match=r"ACLs are in the ZooKeeper of zookeeper\.connect") as refused:
+        BrokerConfig({**CLUSTER, "authorizer.class.name": OF_ZOOKEEPER, key: "other:2181"})
+    assert refused.value.key == key
+
+
+def test_super_users_have_types() -> None:
+    on = {"authorizer.class.name": STANDARD}
+    config = BrokerConfig(
+        {**on, "super.users": " User:a;User:CN=b,O=c ;", "allow.everyone.if.no.acl.found": "TRUE"}
+    )
+    assert super_users(config) == {"User:a", "User:CN=b,O=c"} and config["allow.everyone.if.no.acl.found"]
+    with pytest.raises(ConfigError, match="principalType:principalName but got ann") as refused:
+        BrokerConfig({**on, "super.users": "User:a;ann"})
+    assert refused.value.key == "super.users"
+
+
+def test_without_an_authorizer_nobody_knows_its_keys() -> None:
+    config = BrokerConfig({"super.users": "User:a", "allow.everyone.if.no.acl.found": "true"})
+    assert config.unknown == ["super.users", "allow.everyone.if.no.acl.found"]
 
 
 def test_an_old_broker_id_is_the_node_id() -> None:

@@ -43,7 +43,7 @@ MEANT = {
     "sasl.oauthbearer.jwt.retriever.class": CLASSES,
     "sasl.oauthbearer.jwt.validator.class": CLASSES,
     "group.share.assignors": CLASSES,
-    "authorizer.class.name": "access cannot be checked here, and is not left unchecked",
+    "authorizer.class.name": "classes cannot be loaded, and only what Kafka's own ones decide is known",
     "listener.security.protocol.map": WORDING,
     "max.connections.per.ip.overrides": WORDING,
     "node.id": "Kafka names broker.id, its synonym",

@@ -197,8 +197,9 @@ class ClusterAcls(KnownAcls):
         the first filter that means it."""
         wanted: dict[Pattern, list[int]] = {}
         for number, each in enumerate(filters):
-            for pattern in dict.fromkeys([*self.rules.patterns, *(each.patterns or ())]):
-                if each.takes(pattern):
+            listed = each.patterns
+            for pattern in self.rules.patterns if listed is None else listed:
+                if each.names_its_patterns or (each.takes(pattern) and self.rules.has(pattern)):
                     wanted.setdefault(pattern, []).append(number)
                 yield GO_ON
         for pattern, numbers in wanted.items():

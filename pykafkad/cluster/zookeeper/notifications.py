@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafkad.cluster.zookeeper.asking import AT_ONCE, expect
+from pykafkad.cluster.zookeeper.asking import expect
 from pykafkad.slices import chunks
 from pykafkad.zookeeper.client import NO_NODE, Create, Delete, Exists, GetData
 
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from pykafkad.slices import Work
 
 KEPT_MS = 15 * 60 * 1000
+LOOKED_AT = (
+    10  # at once, to see whether they are old: mostly the oldest is not, and somebody waits for what is new
+)
 
 
 class Notifications:
@@ -61,7 +64,7 @@ class Notifications:
 
     def _purge(self, names: Sequence[str]) -> Work:
         """The oldest come first."""
-        for some in chunks(names, AT_ONCE):
+        for some in chunks(names, LOOKED_AT):
             paths = [f"{self.path}/{name}" for name in some]
             found = yield from self._asking.ask(*map(Exists, paths))
             before_ms = self._now_ms() - KEPT_MS
