@@ -89,6 +89,24 @@ def test_with_nothing_allowed(pair: GuardedPair, api: str, version: int) -> None
     pair.same(move_nothing() if api == "AlterReplicaLogDirs" else SAMPLES[api](version), version)
 
 
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_acls_belong_to_the_cluster(pair: GuardedPair, version: int) -> None:
+    pair.grant(*OF_OPEN)
+    acl: dict[str, Any] = {"resource_type": TOPIC, "resource_name": "t", "principal": "User:a", "host": "*"}
+    creation = messages.CreateAclsRequest.AclCreation(**acl, operation=READ, permission_type=3)
+    pair.same(messages.CreateAclsRequest(creations=[creation, creation]), version)
+    anything: dict[str, Any] = {
+        "resource_type_filter": 1,
+        "pattern_type_filter": 1,
+        "operation": 1,
+        "permission_type": 1,
+    }
+    unknown: dict[str, Any] = {"resource_name_filter": None, "principal_filter": None, "host_filter": None}
+    pair.same(messages.DescribeAclsRequest(**anything, **unknown), version)
+    kind = messages.DeleteAclsRequest
+    pair.same(kind(filters=[kind.DeleteAclsFilter(**anything, **unknown)]), version)
+
+
 def move_nothing() -> Any:
     kind = messages.AlterReplicaLogDirsRequest
     topics = [kind.AlterReplicaLogDirTopic(name=SECRET, partitions=[0, 1])]

@@ -4,7 +4,8 @@
 called directly. What is denied is refused in Kafka's form. A need of the request as a whole: with its error on every
 element, or at the top of the answer if its version has an error there. A need of each element: the denied ones are taken
 out of the request, the handler is called for the others, and its answer is completed by what was refused. So a handler
-never sees what is denied, and cannot forget the check, however late it answers.
+never sees what is denied, and cannot forget the check, however late it answers. The check is done to its end even if the
+client has gone: what it sent with acks=0 counts.
 
 A module whose API has a form of its own says so by functions of these names:
     unauthorized(request, version, code)               the answer that refuses all
@@ -24,7 +25,7 @@ from pykafkad.handlers import Unanswerable
 from pykafkad.handlers.permits import AT_ONCE, Permits
 from pykafkad.hot.wire import fields
 from pykafkad.pure.authorization import ALL, DENIED, FIRST, IN_PLACE
-from pykafkad.slices import begun, is_work
+from pykafkad.slices import GO_ON, begun, is_work
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -193,7 +194,7 @@ def first_denied(needs: Sequence[Need], request: Any, version: int, permits: Per
                 if not permits.satisfy(need, name):
                     return need
                 if not place % AT_ONCE:
-                    yield
+                    yield GO_ON
     return None
 
 
@@ -214,7 +215,7 @@ def denied_elements(
                 denials[place] = DENIED[need.resource]
                 break
         if not (place + 1) % AT_ONCE:
-            yield
+            yield GO_ON
     return denials
 
 
@@ -241,7 +242,7 @@ def refusal_of(kind: Any, request: Any, version: int, code: int, says: bool = Tr
 
 def refused(element: Any, kind: Any, version: int, code: int, says: bool = True) -> Work[Any]:
     """One element. If the request has only a name or a number for it, the answer has a field for that."""
-    yield
+    yield GO_ON
     own = in_version(kind, version)
     if isinstance(element, (str, int)):
         answer = yield from refusal_of(kind, kind(), version, code, says)

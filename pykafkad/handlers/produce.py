@@ -94,7 +94,7 @@ def said_first(
                 return (yield from check_transactional_id(request, permits))
             steps += 1
             if not steps % FEW:
-                yield
+                yield GO_ON
     return None
 
 

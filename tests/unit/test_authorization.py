@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from pykafkad import errors, messages
-from pykafkad.handlers import APIS, Api
+from pykafkad.handlers import APIS, Api, cluster_apis, kraft_apis
+from pykafkad.handlers.authorized import guarded
 from pykafkad.handlers.permits import Permits
 from pykafkad.hot.wire import fields
 from pykafkad.pure import authorization
@@ -122,6 +123,14 @@ def test_every_api_declares_what_kafka_asks_for(api: Api) -> None:
     assert declared == kafkas
     left_out = {frozenset(row[7:].split(" | ")) for row in KAFKA[api.name] if row.startswith("filter ")}
     assert left_out <= {frozenset(spoken(need)) for need in needs if need.by_handler}
+
+
+@pytest.mark.parametrize(
+    "apis", [APIS, cluster_apis.APIS, kraft_apis.APIS], ids=["one", "zookeeper", "kraft"]
+)
+def test_every_api_can_be_guarded(apis: dict[int, Api]) -> None:
+    for api in apis.values():
+        assert callable(guarded(api, api.load(), Book()))
 
 
 def filled(kind: Any, version: int) -> Any:
