@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import pytest
 
@@ -22,17 +23,17 @@ CONFIG = {
 
 
 @contextmanager
-def kafka() -> Iterator[Side]:
-    with ReferenceKafka(config=CONFIG) as broker:
+def kafka(more: Mapping[str, str] = MappingProxyType({})) -> Iterator[Side]:
+    with ReferenceKafka(config={**CONFIG, **more}) as broker:
         yield Side("kafka", broker.bootstrap_servers, str(broker.data), lags=True)
 
 
 @contextmanager
-def pykafkad() -> Iterator[Side]:
+def pykafkad(more: Mapping[str, str] = MappingProxyType({})) -> Iterator[Side]:
     """With the same properties as the other one, so that the outputs of --describe can be compared."""
     from pykafkad.testing import Broker
 
-    reference = ReferenceKafka(config=CONFIG)
+    reference = ReferenceKafka(config={**CONFIG, **more})
     try:
         reference.format()
         lines = (reference.directory / "server.properties").read_text().splitlines()
@@ -56,8 +57,14 @@ def toolbox() -> Iterator[Toolbox]:
 
 @pytest.fixture(scope="session")
 def both(toolbox: Toolbox) -> Iterator[Both]:
+    with made(toolbox, {}) as both:
+        yield both
+
+
+@contextmanager
+def made(toolbox: Toolbox, config: Mapping[str, str]) -> Iterator[Both]:
     ours = kafka if os.environ.get("TWIN") else pykafkad
-    with ours() as our_side, kafka() as their_side:
+    with ours(config) as our_side, kafka(config) as their_side:
         yield Both(toolbox, our_side, their_side)
 
 

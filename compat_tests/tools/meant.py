@@ -22,7 +22,7 @@ LATER = [
     r"(Share\w*|AlterShareGroupOffsets|DeleteShareGroup\w*|DescribeShareGroupOffsets|\w+ShareGroupState\w*)\(\d+\): ",
     r"Streams\w*\(\d+\): ",
     # security
-    r"(SaslHandshake|SaslAuthenticate|\w+Acls|\w+DelegationToken|\w+UserScramCredentials)\(\d+\): ",
+    r"(SaslHandshake|SaslAuthenticate|\w+DelegationToken|\w+UserScramCredentials)\(\d+\): ",
 ]
 
 

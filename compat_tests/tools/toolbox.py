@@ -23,6 +23,7 @@ STOP_SECONDS = 10
 
 _TOOLS = "org.apache.kafka.tools."
 CLASSES = {
+    "acls": _TOOLS + "AclCommand",
     "broker-api-versions": _TOOLS + "BrokerApiVersionsCommand",
     "client-metrics": _TOOLS + "ClientMetricsCommand",
     "cluster": _TOOLS + "ClusterTool",
