@@ -162,8 +162,8 @@ class Refusals:
         self._count = count
 
     def complete(self, response: Any) -> Any:
-        """The response with them; if all of it is an error, that is all it says."""
-        if not getattr(response, "error_code", errors.NONE):
+        """The response with them; if all of it is an error, that is all it says. (None: it is written, and let go.)"""
+        if response is not None and not getattr(response, "error_code", errors.NONE):
             setattr(response, self._field, self._among(getattr(response, self._field)))
         return response
 

@@ -231,6 +231,16 @@ def test_an_answer_that_comes_later_has_the_refusals_too(desk: GroupDesk) -> Non
     ]
 
 
+def test_a_large_answer_has_the_refusals_too(desk: GroupDesk) -> None:
+    """It is written by a thread, and let go of then."""
+    kind = messages.DescribeProducersRequest
+    many = [kind.TopicRequest(name=OPEN, partition_indexes=list(range(50_000)))]
+    request = kind(topics=[kind.TopicRequest(name=SECRET, partition_indexes=[0]), *many])
+    answer = desk.ask_in_turns(request, 0)
+    assert [(topic.name, len(topic.partitions)) for topic in answer.topics] == [(SECRET, 1), (OPEN, 50_000)]
+    assert desk.connection.closed is None
+
+
 @pytest.mark.parametrize("transactional_id", [None, SECRET])
 def test_batches_of_transactions_need_their_id(desk: GroupDesk, transactional_id: str | None) -> None:
     request = produce(
