@@ -85,13 +85,11 @@ class ClusterAcls(KnownAcls):
     def load(self, done: Told) -> None:
         """Everything there is; from then on, what others write."""
         self._is_loaded = True
-        self._line.run(self._begin(), lambda result: tell(done, settled(result)))
-
-    def _begin(self) -> Work[None]:
-        yield from self._znodes.create_paths()
-        yield from self._load()
+        self._line.run(self._load(), lambda result: tell(done, settled(result)))
 
     def _load(self) -> Work[None]:
+        """A path that is not there could not be watched."""
+        yield from self._znodes.create_paths()
         for changes in self._znodes.changes.values():
             yield from changes.skip()
         found: list[Pattern] = yield from self._znodes.patterns()
