@@ -47,8 +47,11 @@ cdef int64_t weight(answer) except -1:
 
 cdef enum:
     LIGHT_PRODUCE_BYTES = 1024  # what answers a Produce that is no longer weighs little, and need not be weighed
-    TURN_US = 200  # how long a connection's requests are done in one pass, before others have their turn; so long is a pass
+    TURN_US = 200  # how long a connection's requests are done in one pass, before others have their turn
+    LIGHT_US = 300  # how long those of all light connections together are
+    LATE_US = 100  # how long the rest of a pass is: then new requests of light connections are looked for
     HEAVY_US = 300  # whose requests lately took more is heavy: others go first
+    HEAVIEST_US = 600  # what one request may count: it also takes long where somebody else has the processor
     HEAVY_HALF_MS = 4  # in which half of that is forgotten
 
 
@@ -252,7 +255,7 @@ cdef class Connection:
         except Exception as error:
             return self.end(trouble(error))
         reactor.holds.end_frame(self, buffer, start, end - start, is_produce)
-        self.used_us += reactor.holds.mark_us - began_us
+        self.used_us += min(reactor.holds.mark_us - began_us, <int64_t>HEAVIEST_US)
         if answer is None or self.io.fd < 0:
             return 0
         if type(answer) is Ticket:
@@ -381,6 +384,8 @@ cdef class Connection:
                 if type(answer) is Ticket:
                     pending[i] = answer
                     self.await_answer(<Ticket>answer, DELAYS)
+                    if (<Ticket>answer).answered:
+                        self.mark()  # it need not be waited for
                     waiting = True
                     continue
             if waiting:

@@ -204,9 +204,8 @@ cdef class Reactor:
     # ---- one pass
 
     cdef int one_pass(self, int timeout_ms) except -1:
-        cdef int count, i
-        cdef bint control = False, heavy = False
-        cdef peer* io
+        cdef int count
+        cdef bint control = False, heavy
         timeout_ms = self.allowed_wait(timeout_ms)
         self.free_slabs()
         with nogil:
@@ -217,7 +216,10 @@ cdef class Reactor:
         self.passes += 1
         self.now_ms = self.monotonic_ms()
         self.holds.begin()
-        self.late_us = self.holds.began_us + TURN_US // 2
+        heavy = self.take_light(count)
+        if self.dirty and (heavy or control or self.posts or self.soon or self.resuming_heavy or self.has_due_timer()):
+            self.answer()
+        self.late_us = self.holds.mark_us + LATE_US
         if control:
             self.run_control()
         if self.posts:
@@ -225,18 +227,6 @@ cdef class Reactor:
         self.run_timers()
         if self.soon:
             self.run_soon()
-        self.late_us = max(self.late_us, self.holds.mark_us) + TURN_US
-        self.owes_turn = False
-        if self.resuming:
-            held, self.resuming = self.resuming, []
-            self.resuming = self.resume_held(held) + self.resuming
-        for i in range(count):
-            io = <peer*>self.events[i].data.ptr
-            if io != NULL and io.fd >= 0:
-                if (<Connection>io.owner).is_light(self.now_ms):
-                    (<Connection>io.owner).event(self.events[i].events, &self.receipts[i])
-                else:
-                    heavy = True
         self.owes_turn = True
         if self.resuming_heavy:
             held, self.resuming_heavy = self.resuming_heavy, []
@@ -245,9 +235,7 @@ cdef class Reactor:
             self.take_heavy(count)
         if self.some_ready:
             self.receive_ready()
-        self.end_pass()
-        self.holds.end("on_pass_end", self.on_pass_end, ())
-        self.flush()
+        self.answer()
         if self.answer_bytes > all_answers_bytes_max:
             self.relieve()
         if self.writing.first != NULL:
@@ -274,6 +262,31 @@ cdef class Reactor:
             if timeout_ms < 0 or left_us < timeout_ms:
                 return <int>min(left_us, <int64_t>SLEEP_MAX_MS)
         return timeout_ms
+
+    cdef bint take_light(self, int count) except -1:
+        """What has come from connections that use little, before all else; whether others have sent something, too."""
+        cdef bint heavy = False
+        cdef peer* io
+        cdef int i
+        self.late_us = self.holds.mark_us + LIGHT_US
+        self.owes_turn = False
+        if self.resuming:
+            held, self.resuming = self.resuming, []
+            self.resuming = self.resume_held(held) + self.resuming
+        for i in range(count):
+            io = <peer*>self.events[i].data.ptr
+            if io != NULL and io.fd >= 0:
+                if (<Connection>io.owner).is_light(self.now_ms):
+                    (<Connection>io.owner).event(self.events[i].events, &self.receipts[i])
+                else:
+                    heavy = True
+        return heavy
+
+    cdef int answer(self) except -1:
+        """What was appended is written, and what was done is answered."""
+        self.end_pass()
+        self.holds.end("on_pass_end", self.on_pass_end, ())
+        return self.flush()
 
     cdef int take_heavy(self, int count) except -1:
         """What has newly come from connections that use much: behind all others, and as far as there is time."""
@@ -330,6 +343,9 @@ cdef class Reactor:
             if not watch.closed:
                 watch.fire()
         return 0
+
+    cdef bint has_due_timer(self) except -1:
+        return self.timers.count > 0 and self.timers.items[0].deadline_us <= self.monotonic_us()
 
     cdef int run_timers(self) except -1:
         """Those due; one that a callback adds waits for the next pass even if it is due at once."""

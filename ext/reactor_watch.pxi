@@ -96,7 +96,7 @@ cdef class Listener(Watch):
         cdef socklen_t size
         cdef int fd, i
         for i in range(accepts_per_pass):
-            if self.closed or self.paused or self.resting:
+            if self.closed or self.paused or self.resting or c_monotonic_us() >= self.reactor.late_us:
                 break
             size = sizeof(address)
             with nogil:

@@ -19,6 +19,7 @@ class WireError(ValueError):
 include "wire_schema.pxi"
 include "wire_types.pxi"
 include "wire_plan.pxi"
+include "wire_text.pxi"
 include "wire_budget.pxi"
 include "wire_decode.pxi"
 include "wire_encode.pxi"

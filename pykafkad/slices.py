@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 else:
     Work = Generator
 
-SLICE_US = 200  # for how long the loop is held between two passes
+SLICE_US = 100  # for how long the loop is held between two passes
 STEPS_AT_ONCE = 16  # steps of work that may be small
 ELEMENTS_AT_ONCE = 16  # cheap steps
 CHUNK = 256  # items of some 0.1 us each

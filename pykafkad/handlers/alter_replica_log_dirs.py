@@ -14,16 +14,16 @@ from pykafkad.errors import KafkaError
 from pykafkad.handlers.partitions import items_of, missing
 from pykafkad.messages import AlterReplicaLogDirsResponse
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
-from pykafkad.slices import GO_ON, begun, each
+from pykafkad.slices import GO_ON, each
 
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import AlterReplicaLogDirsRequest
-    from pykafkad.slices import OrWork, Work
+    from pykafkad.slices import Work
     from pykafkad.storage.zookeeper_directories import ZooKeeperLogs
 
-MOVES_AT_ONCE = 4
+MOVES_AT_ONCE = 1
 
 TopicResult = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
 PartitionResult = AlterReplicaLogDirsResponse.AlterReplicaLogDirPartitionResult
@@ -34,8 +34,8 @@ needs = (Need(ALTER, CLUSTER),)
 
 def handle(
     broker: Broker, request: AlterReplicaLogDirsRequest, context: Context
-) -> OrWork[AlterReplicaLogDirsResponse]:
-    return begun(answer(broker, request))
+) -> Work[AlterReplicaLogDirsResponse]:
+    return answer(broker, request)
 
 
 def answer(broker: Broker, request: AlterReplicaLogDirsRequest) -> Work[AlterReplicaLogDirsResponse]:

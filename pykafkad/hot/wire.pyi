@@ -65,6 +65,8 @@ def frame(
 def request(
     message: Message, version: int, correlation_id: int, client_id: str | None
 ) -> bytes | list[bytes | Range]: ...
+def hash_code(text: str) -> int:
+    """String.hashCode of Java, as an unsigned number."""
 
 MESSAGE_ELEMENTS_MAX: Final[int]
 

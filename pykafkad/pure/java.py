@@ -6,34 +6,17 @@ had. Keys of the same bucket come in the order in which they were put there.
 
 from __future__ import annotations
 
-import sys
-from operator import mul
 from typing import TYPE_CHECKING
 
+from pykafkad.hot.wire import hash_code as hash_code  # String.hashCode
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
 
 SMALLEST_TABLE = 16
-MASK = 0xFFFFFFFF
-UTF_16 = "utf-16-le" if sys.byteorder == "little" else "utf-16-be"
-
-_powers = [1]  # powers of 31, as far as they were needed
 
 # String.trim() removes all characters up to U+0020, and nothing else (no non-breaking space).
 BLANKS = "".join(map(chr, range(0x21)))
-
-
-def hash_code(text: str) -> int:
-    """String.hashCode, as an unsigned number."""
-    units: Sequence[int]
-    if text.isascii():
-        units = text.encode()[::-1]
-    else:
-        units = memoryview(text.encode(UTF_16, "surrogatepass")).cast("H").tolist()[::-1]
-    while len(_powers) < len(units):
-        _powers.append(_powers[-1] * 31 & MASK)
-    total: int = sum(map(mul, units, _powers))
-    return total & MASK
 
 
 def map_order(names: Iterable[str], most: int = 0) -> list[str]:

@@ -22,9 +22,10 @@ RELEASE_SECONDS = 11.0
 GROWTH_KIB = 128 << 10  # what the pieces of a burst of large requests may keep of the C library's arenas
 WARM_TIDIES = 10  # the first ones load modules, and fill caches and pools that stay
 QUIET_SECONDS = 1.5
-# By how much the neighbour's p99 may exceed twice its quiet value, and of how many answers: 2 to 3.4 were seen, on a busy
-# machine, too.
-NOISE_MS, JUDGED_ANSWERS = 5.0, 1000
+# By how much the neighbour's p99 may exceed twice its quiet value, and of how many answers: 0.2 to 0.6 were seen on a
+# machine with several times as much to do as it has cores, where waking the broker alone may count as much. Where what it
+# ran is not known exactly, it is counted in steps of some milliseconds.
+NOISE_MS, INEXACT_MS, JUDGED_ANSWERS = 1.0, 5.0, 1000
 TIMED = frozenset((HOLD, LATE, NEIGHBOUR))
 REPEATS = 3  # of a burst, to see whether it was the machine
 OFTEN = 4  # one that was not seen again is a fault when it was there so many times
@@ -81,7 +82,9 @@ class Campaign:
         time.sleep(0.3)
         world.neighbour.report()
         time.sleep(QUIET_SECONDS)
-        self.tally.quiet += world.neighbour.report().ran
+        quiet = world.neighbour.report()
+        self.tally.quiet += quiet.ran
+        self._noise_ms = NOISE_MS if quiet.exact else INEXACT_MS
         self._levels: list[int] = []
         return world
 
@@ -161,8 +164,8 @@ class Campaign:
 
     def judge_latency(self) -> None:
         ran, quiet = percentile(sorted(self.tally.ran)), percentile(sorted(self.tally.quiet))
-        if len(self.tally.ran) >= JUDGED_ANSWERS and ran > 2 * quiet + NOISE_MS:
-            text = f"p99 of the broker's time for an answer: {ran:.1f} ms, quiet {quiet:.1f} ms"
+        if len(self.tally.ran) >= JUDGED_ANSWERS and ran > 2 * quiet + self._noise_ms:
+            text = f"p99 of the broker's time for an answer: {ran:.2f} ms, quiet {quiet:.2f} ms"
             self.fault(Fault(NEIGHBOUR, "p99", text), -1, [])
 
     @staticmethod

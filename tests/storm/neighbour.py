@@ -2,27 +2,36 @@
 
 `python -m tests.storm.neighbour HOST PORT PID` sends ApiVersions, Produce, Fetch and Metadata for its own topic again
 and again. A line on its standard input makes it print its measurements since the last one, as JSON. Besides the time of
-an answer it measures how long the broker's own thread ran in that time (PID's scheduling statistics): on a machine with
-other work only that distinguishes a broker that was held up from one that did not get a processor.
+an answer it measures how long the broker's own thread ran in that time (running.py): on a machine with other work only
+that distinguishes a broker that was held up from one that did not get a processor.
+
+Time runs from the moment at which the whole request is handed to the kernel until the kernel has the answer for us, which
+it notes: on a busy machine the broker goes on with other work long before this process gets to look.
 """
 
 from __future__ import annotations
 
 import json
 import select
+import socket
+import struct
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from pykafkad.hot import records
 from pykafkad.messages import ApiVersionsRequest, FetchRequest, MetadataRequest, ProduceRequest
 from pykafkad.testing import Client
+from tests.storm import running
 from tests.storm.names import NEIGHBOUR
 
 PAUSE_SECONDS = 0.002
 REPORT_SECONDS = 90.0
+SO_TIMESTAMPNS = 35
+TIMESTAMP = struct.Struct("qq")
 
 
 @dataclass
@@ -33,6 +42,7 @@ class Report:
     took: list[float]  # of each answer, sorted
     ran: list[float]  # the broker's thread in that time
     faults: list[str]
+    exact: bool = True  # what it ran
 
     @property
     def worst(self) -> float:
@@ -68,12 +78,38 @@ class Neighbour:
         self._process.communicate()
 
 
+class Watched:
+    """A client's socket that notes what the last request took, in nanoseconds: until the kernel had its answer, and until
+    that was read; and how long the broker ran until then."""
+
+    def __init__(self, sock: socket.socket, clock: Callable[[], int]) -> None:
+        sock.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+        self._socket, self._clock = sock, clock
+        self.close = sock.close
+        self.waited = self.took = self.ran = 0
+
+    def sendall(self, data: bytes) -> None:
+        self._ran, self._began, self._sent = self._clock(), time.monotonic_ns(), time.time_ns()
+        self._socket.sendall(data)
+
+    def recv(self, size: int) -> bytes:
+        part, notes, _, _ = self._socket.recvmsg(size, socket.CMSG_SPACE(TIMESTAMP.size))
+        self.ran = self._clock() - self._ran
+        self.waited = self.took = time.monotonic_ns() - self._began
+        for level, kind, note in notes:
+            if (level, kind) == (socket.SOL_SOCKET, SO_TIMESTAMPNS):
+                seconds, nanoseconds = TIMESTAMP.unpack(note)
+                came = seconds * 1_000_000_000 + nanoseconds
+                self.waited = min(self.took, max(0, came - self._sent))
+        return part
+
+
 class Asking:
     """The neighbour's process, from the inside."""
 
     def __init__(self, host: str, port: int, pid: int) -> None:
         self.address = host, port
-        self.ran_path = f"/proc/{pid}/task/{pid}/schedstat"
+        self.clock, self.exact = running.clock(pid)
         self.batch = records.build([(b"k", b"v" * 100, [], 1_795_000_000_000)])
         self.took: list[float] = []
         self.ran: list[float] = []
@@ -95,6 +131,7 @@ class Asking:
             "took": sorted(self.took),
             "ran": sorted(self.ran),
             "faults": self.faults,
+            "exact": self.exact,
         }
         print(json.dumps(found), flush=True)
         self.took, self.ran, self.faults = [], [], []
@@ -103,6 +140,8 @@ class Asking:
         try:
             if self.client is None:
                 self.client = Client(*self.address, client_id="neighbour")
+                self.watched = Watched(self.client._socket, self.clock)
+                self.client._socket = self.watched  # type: ignore[assignment]
             self.ask(ApiVersionsRequest(client_software_name="neighbour", client_software_version="1"), 3)
             produced = self.ask(self.produce(), 9)
             self.offset = max(produced.responses[0].partition_responses[0].base_offset, 0)
@@ -117,18 +156,11 @@ class Asking:
 
     def ask(self, request: Any, version: int) -> Any:
         assert self.client is not None
-        ran, began = self.ran_ms(), time.monotonic()
         answer = self.client.call(request, version)
-        self.took.append(round((time.monotonic() - began) * 1000, 3))
-        self.ran.append(round(min(self.ran_ms() - ran, self.took[-1]), 3))
+        watched = self.watched
+        self.took.append(round(watched.took / 1e6, 3))
+        self.ran.append(round(min(watched.ran, watched.waited) / 1e6, 3))
         return answer
-
-    def ran_ms(self) -> float:
-        try:
-            with open(self.ran_path, "rb", buffering=0) as file:
-                return int(file.read().split()[0]) / 1e6
-        except OSError:
-            return 0.0
 
     def produce(self) -> Any:
         topic = ProduceRequest.TopicProduceData(

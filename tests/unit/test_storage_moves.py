@@ -478,7 +478,7 @@ def test_two_copy_at_a_time_in_the_order_in_which_they_were_asked_for(home: Home
     assert moved == ["t1", "t3", "t4", "t5"]
 
 
-@pytest.mark.parametrize("step", ["missing", "side_files", "_copied_some", "_settle", "_switch"])
+@pytest.mark.parametrize("step", ["missing", "lengths", "_copied_some", "_settle", "_switch"])
 def test_a_mistake_of_ours_ends_one_move_and_none_of_the_others(
     home: Home, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

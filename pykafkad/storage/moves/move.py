@@ -1,10 +1,11 @@
 """A partition moves to another log directory while it is written to and read from (KIP-113, KIP-858).
 
     copy      threads copy its segments, 16 MiB a time, to TARGET/<topic>-<partition>.<32 hex>-future
-    settle    when little is missing: the copy is synced, the target's checkpoints know the partition, and the
-              metadata names the target as its directory
-    switch    in one turn of the loop: the last bytes are copied, the copy gets the partition's name, and the same
-              log goes on there; when all that is on the disk too, the original is renamed to -delete
+    settle    when little is missing: a thread copies what lies beside the segments and syncs the copy, the target's
+              checkpoints know the partition, and the metadata names the target as its directory
+    switch    in one turn of the loop: the last bytes are copied, and what has changed beside them, the copy gets the
+              partition's name, and the same log goes on there; when all that is on the disk too, the original is
+              renamed to -delete
 
 Invariants: at every moment one directory has all that was acknowledged, and a start finds out which: the original
 as long as the copy is called -future; where both have the partition's name, the one that the metadata names. A move
@@ -25,7 +26,7 @@ from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.checkpoints.checkpointing import log_start_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from pykafkad.errors import KafkaError
     from pykafkad.storage.directories import LogDirectory
@@ -35,7 +36,10 @@ if TYPE_CHECKING:
 
 PIECE_BYTES = 16 << 20  # what one job of a thread copies
 LEAST_BYTES = 64 << 10  # the same, at the slowest rate
-LAST_BYTES = 1 << 20  # what the loop may copy itself
+LAST_BYTES = (
+    1 << 20
+)  # what the loop may copy itself, where somebody writes so fast that less is never missing
+LITTLE = 32  # the part of that which it copies otherwise
 CHUNK_BYTES = 1 << 20
 MISSES = 3  # times that the files to copy may be gone, before that is taken for a broken directory
 PAY_MS = 1_000  # how long it may take until another rate is noticed
@@ -44,6 +48,9 @@ SIDE_FILES = (files.INDEX, files.TIME_INDEX, files.TRANSACTION_INDEX)
 OFFSET_ENTRY_BYTES, TIME_ENTRY_BYTES = 8, 12
 
 Piece = tuple[str, int, int]  # a file's name, from where to where
+Stamp = tuple[
+    int, int, int
+]  # a file's size, when it was changed, and which one it is: another one where it is another
 
 log = logger("storage")
 
@@ -55,8 +62,10 @@ class SourceError(Exception):
 class Move:
     __slots__ = (
         "_began_ms",
+        "_beside",
         "_busy",
         "_copied",
+        "_last_bytes",
         "_misses",
         "_moves",
         "_owed",
@@ -77,6 +86,8 @@ class Move:
         self.path = f"{target.path}/{files.marked_directory(partition.name, 'future')}"
         self.started = False  # it may wait for others
         self._copied: dict[str, int] = {}  # name -> bytes
+        self._beside: dict[str, Stamp] = {}  # what the copies of files beside the segments were made of
+        self._last_bytes = LAST_BYTES // LITTLE
         self._misses = 0
         self._owed = 0  # bytes that were copied since `_began_ms`
         self._began_ms = 0
@@ -122,26 +133,16 @@ class Move:
                 limit -= end - start
         return pieces
 
-    def side_files(self) -> list[Piece]:
-        """What belongs to the logs: small, and copied whole at the end. OSError: the source cannot be read."""
-        active, source = self.partition.active, self.partition.directory
-        # The active segment's indexes are longer than what is in them.
-        lengths = {
+    def lengths(self) -> dict[str, int]:
+        """Of the active segment's indexes: the files are longer than what is in them."""
+        active = self.partition.active
+        return {
             files.offset_name(active.base_offset, suffix): index.entries * size
             for suffix, index, size in (
                 (files.INDEX, active.offset_index, OFFSET_ENTRY_BYTES),
                 (files.TIME_INDEX, active.time_index, TIME_ENTRY_BYTES),
             )
         }
-        pieces = []
-        for name in os.listdir(source):
-            suffix = os.path.splitext(name)[1]
-            offset = files.offset_of(name, suffix)
-            of_segment = suffix in SIDE_FILES and offset in self.partition.bases
-            if of_segment or (suffix == files.SNAPSHOT and offset is not None) or name in files.WHOLE:
-                size = lengths[name] if name in lengths else os.stat(f"{source}/{name}").st_size
-                pieces.append((name, 0, size))
-        return pieces
 
     # -- the way
 
@@ -171,18 +172,28 @@ class Move:
         """The next step; on the loop, with no job of ours out."""
         rate = self.rate
         pieces = self.missing(min(PIECE_BYTES, max(rate, LEAST_BYTES)) if rate else PIECE_BYTES)
-        if sum(end - start for _, start, end in self.missing(PIECE_BYTES)) > LAST_BYTES:
-            source, path = self.partition.directory, self.path
+        source, path = self.partition.directory, self.path
+        if self._must_copy():
             self._owed = sum(end - start for _, start, end in pieces)
             self._began_ms = self.manager.clock.monotonic_ms()
             self._job(lambda: copy(source, path, pieces), lambda done: self._copied_some(pieces, done))
         elif not self._settled:
-            path, names = self.path, list(self._copied)
-            self._job(lambda: sync(path, names), self._settle)
+            names, bases, lengths = list(self._copied), set(self.partition.bases), self.lengths()
+            self._job(lambda: finish(source, path, names, bases, lengths), self._settle)
         elif self.partition.is_dirty:
             self._job(lambda: None, lambda _: self.proceed())  # after the pass that is under way
         else:
             self._switch()
+
+    def _must_copy(self) -> bool:
+        """A thread does, since to make a file, or to copy much, would hold the loop."""
+        missing = self.missing(PIECE_BYTES)
+        size = sum(end - start for _, start, end in missing)
+        if size <= self._last_bytes:
+            return not self._settled and any(name not in self._copied for name, _, _ in missing)
+        if size <= LAST_BYTES:  # and it may be as much again when that is copied
+            self._last_bytes = min(2 * self._last_bytes, LAST_BYTES)
+        return True
 
     def _job(self, work: Callable[[], Any], done: Callable[[Any], None]) -> None:
         self._busy = True
@@ -221,7 +232,7 @@ class Move:
             pause_ms = min(-(-self._owed * 1000 // rate), PAY_MS)
             self.manager.call_later(pause_ms, lambda: self._step(self._pay))
 
-    def _settle(self, _: Any) -> None:
+    def _settle(self, beside: dict[str, Stamp]) -> None:
         """The copy is on the disk; so are to be the target's checkpoints, and then the metadata."""
 
         def assign() -> None:
@@ -237,6 +248,7 @@ class Move:
             self._settled = True
             self._step(self.proceed)
 
+        self._beside = beside
         if log_start_of(self.partition) is None:
             assign()  # there is nothing that the checkpoint had to say, and it names all partitions
         else:
@@ -247,13 +259,14 @@ class Move:
         old, new = partition.directory, f"{self.target.path}/{partition.name}"
         try:
             partition.save_files()
-            small = self.side_files()
+            beside = side_files(old, set(partition.bases), self.lengths())
         except OSError as error:
             raise SourceError(str(error)) from error
-        copy(old, self.path, [*self.missing(LAST_BYTES), *small])
-        for name in self._copied:
-            if files.offset_of(name, files.LOG) not in partition.bases:
-                files.remove(f"{self.path}/{name}")
+        changed = [(name, 0, stamp[0]) for name, stamp in beside.items() if self._beside.get(name) != stamp]
+        copy(old, self.path, [*self.missing(LAST_BYTES), *changed])
+        gone = [name for name in self._copied if files.offset_of(name, files.LOG) not in partition.bases]
+        for name in (*gone, *(self._beside.keys() - beside.keys())):
+            files.remove(f"{self.path}/{name}")
         files.rename(self.path, new)
         self._end()
         partition.move_to(self.target)
@@ -302,6 +315,47 @@ class Move:
             files.remove(f"{self.path}/{name}")
 
 
+def side_files(source: str, bases: Container[int], lengths: dict[str, int]) -> dict[str, Stamp]:
+    """What belongs to the logs of these segments: small, and copied whole. OSError: the source cannot be read."""
+    found = {}
+    for name in os.listdir(source):
+        suffix = os.path.splitext(name)[1]
+        offset = files.offset_of(name, suffix)
+        if name in lengths:
+            found[name] = lengths[name], 0, 0
+        elif (
+            (suffix in SIDE_FILES and offset in bases)
+            or (suffix == files.SNAPSHOT and offset is not None)
+            or name in files.WHOLE
+        ):
+            status = os.stat(f"{source}/{name}")
+            found[name] = status.st_size, status.st_mtime_ns, status.st_ino
+    return found
+
+
+def finish(
+    source: str, target: str, names: list[str], bases: Container[int], lengths: dict[str, int]
+) -> dict[str, Stamp]:
+    """Copies what lies beside these segments and syncs the copy. Gives what the copies were made of."""
+    try:
+        beside = side_files(source, bases, lengths)
+    except FileNotFoundError:
+        beside = {}  # a segment is being deleted
+    except OSError as error:
+        raise SourceError(str(error)) from error
+    copied = {}
+    for name, stamp in beside.items():
+        try:
+            if copy(source, target, [(name, 0, stamp[0])]):
+                copied[name] = stamp
+        except SourceError as error:
+            if error.__cause__ is not None:
+                raise
+            # It has become shorter meanwhile, and is copied at the end.
+    sync(target, names)
+    return copied
+
+
 def copy(source: str, target: str, pieces: list[Piece]) -> list[Piece]:
     """Those that were copied: files may be gone meanwhile. OSError: the target's; SourceError: the source's."""
     done = []
@@ -332,6 +386,8 @@ def copy_bytes(source_fd: int, path: str, start: int, end: int) -> None:
             if not data:
                 raise SourceError(f"the original of {path} ends at {start}, not at {end}")
             start += os.pwrite(fd, data, start)
+        if os.fstat(fd).st_size > end:
+            os.ftruncate(fd, end)
     finally:
         os.close(fd)
 
