@@ -18,6 +18,12 @@ KNOWN: tuple[tuple[str, str, str, str], ...] = (
         r"\([0-9]{9,} bytes\): Invalid receive",
         "larger than socket.request.max.bytes: Kafka closes, too",
     ),
+    (
+        "closed",
+        "(Create|Describe|Delete)Acls",
+        "no reason is logged|(unknown|UNKNOWN) elements",
+        "a code is 0, which nothing has: Kafka closes, too",
+    ),
     ("unserved", "socket.request.max.bytes", "", "no request is as small as that"),
     ("unserved", "max.connections", "", "none, or none of an address, are let in"),
     (

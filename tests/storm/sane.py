@@ -131,6 +131,18 @@ SANE: dict[Any, Callable[[Making], Any]] = {
     ("UserName", "Name"): one_of(*USERS),
     ("Listener", "Name"): one_of("CONTROLLER", "PLAINTEXT"),
     "Reason": one_of(None, "because"),
+    ("AclCreation", "ResourceType"): one_of(2, 2, 3, 4, 5, 6, 7, 1, 99),
+    ("AclCreation", "ResourceName"): one_of("kafka-cluster", "*", "", "a/b", *TOPICS),
+    "ResourcePatternType": one_of(3, 3, 4, 4, 1, 2, 99),
+    "Principal": one_of("User:storm", "User:*", "nobody"),
+    ("AclCreation", "Host"): one_of("*", "10.0.0.1", ""),
+    ("AclCreation", "Operation"): one_of(2, 3, 4, 8, 12, 15, 1, 99),
+    "ResourceTypeFilter": one_of(1, 1, 2, 4, 99),
+    "ResourceNameFilter": one_of(None, None, "kafka-cluster", *TOPICS),
+    "PatternTypeFilter": one_of(1, 2, 3, 4, 99),
+    **dict.fromkeys(("PrincipalFilter", "HostFilter"), one_of(None, None, None, "*", "User:storm")),
+    **dict.fromkeys((("DescribeAclsRequest", "Operation"), ("DeleteAclsFilter", "Operation")), one_of(1, 1, 3, 99)),
+    "PermissionType": one_of(1, 2, 3, 3, 99),
 }  # fmt: skip
 
 
