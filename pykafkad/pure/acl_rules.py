@@ -252,14 +252,13 @@ class Rules:
         self, denied: set[tuple[int, str]], principal: Principal, host: str, operation: int, resource: int
     ) -> bool:
         """Whether something is allowed that is not denied, or lies within a prefix that is."""
+        lengths = {len(name) for pattern_type, name in denied if pattern_type == PREFIXED}
         for pattern_type, name in self._named(ALLOW, principal, host, operation, resource):
             if (pattern_type, name) == (LITERAL, EVERY):
                 return True
             if pattern_type == LITERAL and (LITERAL, name) in denied:
                 continue
-            if not denied or not any(
-                (PREFIXED, name[:length]) in denied for length in range(1, len(name) + 1)
-            ):
+            if not any(length <= len(name) and (PREFIXED, name[:length]) in denied for length in lengths):
                 return True
         return False
 

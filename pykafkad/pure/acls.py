@@ -41,6 +41,8 @@ DENY, ALLOW = PERMISSIONS = 2, 3
 MATCH, LITERAL, PREFIXED = 2, 3, 4  # of patterns; MATCH is only for filters
 PATTERNS = LITERAL, PREFIXED
 
+LISTED_MAX = 249  # characters of a name whose prefixes are listed: as many as a topic's may have
+
 EVERY = "*"  # a name, or a host
 EVERYBODY = "User:*"
 
@@ -83,8 +85,9 @@ class Filter(NamedTuple):
 
     @property
     def patterns(self) -> list[Pattern] | None:
-        """All that it takes, whether there are such or not; None: they cannot be listed, since it takes every name."""
-        if self.name is None:
+        """All that it takes, whether there are such or not; None: they are not listed, since it takes every name, or the
+        prefixes of a long one."""
+        if self.name is None or (self.pattern_type == MATCH and len(self.name) > LISTED_MAX):
             return None
         named: list[tuple[str, int]] = []
         if self.pattern_type in (ANY, MATCH, LITERAL):

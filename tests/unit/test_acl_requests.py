@@ -16,7 +16,7 @@ from pykafkad.cluster.image import Image
 from pykafkad.cluster.publishing import ACLS
 from pykafkad.handlers import Unanswerable, create_acls, delete_acls, describe_acls
 from pykafkad.pure.acl_rules import Rules
-from pykafkad.pure.acls import ALLOW, DENY, Acl
+from pykafkad.pure.acls import ALLOW, DENY, Acl, Filter
 from pykafkad.pure.authorization import ANONYMOUS, READ, TOPIC, WRITE
 from pykafkad.slices import finish
 from tests.unit.metadata_fakes import Later, call, open_broker
@@ -290,6 +290,12 @@ def test_an_acl_that_becomes_another_is_followed() -> None:
     image.apply(record_of((0).to_bytes(16), one._replace(operation=WRITE)))
     finish(known.publish(image.take_delta()))
     assert not known.rules.holds(one) and known.rules.holds(one._replace(operation=WRITE))
+
+
+def test_filters_that_are_refused_are_looked_at_in_slices(broker: Any) -> None:
+    everything = Filter(1, None, 1, None, None, 1, 1)
+    for wanted in (everything, everything._replace(operation=99)):
+        assert sum(1 for _ in broker.acls._deleting([wanted] * 1_000, [])) >= 1_000
 
 
 def test_many_are_described_in_slices() -> None:

@@ -101,6 +101,7 @@ def test_patterns_that_a_filter_takes(name: str | None, pattern_type: int, taken
         ),
         (OF_TOPICS._replace(name="*", pattern_type=2), [Pattern(2, "*", 3), Pattern(2, "*", 4)]),
         (OF_TOPICS._replace(name="t", pattern_type=99), []),
+        (OF_TOPICS._replace(name="t" * 250, pattern_type=2), None),
     ],
 )
 def test_patterns_that_a_filter_names(wanted: Filter, named: list[Pattern] | None) -> None:

@@ -195,6 +195,7 @@ class ClusterAcls(KnownAcls):
         the first filter that means it."""
         wanted: dict[Pattern, list[int]] = {}
         for number, each in enumerate(filters):
+            yield GO_ON
             listed = each.patterns
             for pattern in self.rules.patterns if listed is None else listed:
                 if each.names_its_patterns or (each.takes(pattern) and self.rules.has(pattern)):
