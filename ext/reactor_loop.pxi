@@ -12,6 +12,7 @@ cdef class Reactor:
     cdef epoll_event events[EVENTS_PER_PASS]
     cdef epoll_event control_events[CONTROL_EVENTS]
     cdef receipt receipts[EVENTS_PER_PASS]
+    cdef bint left[EVENTS_PER_PASS]  # of these events, those whose connections use much
     cdef peer* sending[EVENTS_PER_PASS]
     cdef slabs slabs
     cdef uint32_t slabs_wanted
@@ -274,12 +275,13 @@ cdef class Reactor:
             held, self.resuming = self.resuming, []
             self.resuming = self.resume_held(held) + self.resuming
         for i in range(count):
+            self.left[i] = False
             io = <peer*>self.events[i].data.ptr
             if io != NULL and io.fd >= 0:
                 if (<Connection>io.owner).is_light(self.now_ms):
                     (<Connection>io.owner).event(self.events[i].events, &self.receipts[i])
                 else:
-                    heavy = True
+                    self.left[i] = heavy = True
         return heavy
 
     cdef int answer(self) except -1:
@@ -289,16 +291,14 @@ cdef class Reactor:
         return self.flush()
 
     cdef int take_heavy(self, int count) except -1:
-        """What has newly come from connections that use much: behind all others, and as far as there is time."""
-        cdef Connection connection
+        """What has newly come from connections that use much: behind all others, and as far as there is time. Whether one
+        does was decided at the begin of the pass: it may have changed since."""
         cdef peer* io
         cdef int i
         for i in range(count):
             io = <peer*>self.events[i].data.ptr
-            if io != NULL and io.fd >= 0:
-                connection = <Connection>io.owner
-                if connection.is_heavy:
-                    connection.event(self.events[i].events, &self.receipts[i])
+            if self.left[i] and io.fd >= 0:
+                (<Connection>io.owner).event(self.events[i].events, &self.receipts[i])
         return 0
 
     cdef bint receive_all(self, int count) noexcept nogil:

@@ -115,3 +115,27 @@ def test_what_comes_between_passes_comes_after_the_answers_and_once_each_time(mo
     loop.reactor.run_pass(-1)  # what was done last may have left something for the end of a pass
     assert loop.reactor.passes == passes + 1
     loop.close()
+
+
+@pytest.mark.parametrize("module", LOOPS, ids=LOOP_NAMES)
+def test_who_begins_to_use_much_beside_another_who_does_is_heard_once(module: Any) -> None:
+    done: list[bytes] = []
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> bytes:
+        busy()
+        done.append(body_of(buffer, start, end))
+        return frame(done[-1])
+
+    loop = Loop(module, on_frame)
+    (many, _), (new, _) = loop.peer(), loop.peer()
+    many.send(b"many")
+    assert many.bodies(1) == [b"many"]
+    bodies = [b"%d" % number for number in range(5)]
+    new.send(*bodies)
+    many.send(b"again")
+    for peer in (new, many):
+        peer.push()
+    assert new.bodies(len(bodies)) == bodies
+    assert many.bodies(1) == [b"again"]
+    assert sorted(done) == sorted([b"many", b"again", *bodies])
+    loop.close()
