@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -303,6 +304,30 @@ def test_many_names_are_checked_in_slices(tmp_path: Path) -> None:
         desk_.advance(0)
         assert before < len(book.asked) < before + 2000
     assert set(book.asked) == {(authorization.DELETE, GROUP, name) for name in names}
+
+
+def test_many_elements_are_checked_and_refused_in_slices(tmp_path: Path) -> None:
+    book = Book(*[(None, None, f"t{number}") for number in range(0, 3000, 2)])
+    desk_ = desk(tmp_path, book)
+    desk_.slices._clock = SlowClock()  # type: ignore[assignment]
+    kind = messages.ListOffsetsRequest
+    parts = [kind.ListOffsetsPartition(partition_index=0, timestamp=-1)]
+    names = [f"t{number}" for number in (*range(3000), *range(3000))]
+    topics = [kind.ListOffsetsTopic(name=name, partitions=parts) for name in names]
+    given = desk_.send(kind(replica_id=-1, topics=topics), 7)
+    asked = [len(book.asked)]
+    while given.parts is None:
+        desk_.advance(0)
+        asked.append(len(book.asked))
+    steps = [after - before for before, after in pairwise(asked)]
+    assert 0 < asked[0] < 2000 and max(steps) < 500
+    assert book.asked == [(DESCRIBE, TOPIC, name) for name in names[:3000]]  # each of them once
+    answer = desk_.answer_of(given, "ListOffsetsRequest", 7)
+    codes_of = [(topic.name, topic.partitions[0].error_code) for topic in answer.topics]
+    assert codes_of == [
+        *((name, errors.INVALID_REQUEST) for name in names[1:3000:2]),  # it is asked for twice
+        *((name, errors.TOPIC_AUTHORIZATION_FAILED) for name in names[::2]),
+    ]
 
 
 class SlowClock:
