@@ -50,8 +50,8 @@ cdef enum:
     TURN_US = 200  # how long a connection's requests are done in one pass, before others have their turn
     LIGHT_US = 300  # how long those of all light connections together are
     LATE_US = 100  # how long the rest of a pass is: then new requests of light connections are looked for
-    HEAVY_US = 300  # whose requests lately took more is heavy: others go first
-    HEAVIEST_US = 600  # what one request may count: it also takes long where somebody else has the processor
+    HEAVY_US = 400  # whose requests lately took more is heavy: others go first
+    HEAVIEST_US = 200  # what one request counts at most: it also takes long where somebody else has the processor
     HEAVY_HALF_MS = 4  # in which half of that is forgotten
 
 
