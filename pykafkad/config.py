@@ -3,7 +3,7 @@
 Owns the merge of the sources (a later one wins: defaults, server.properties or what counts where there is none, KAFKA_
 environment variables, the command line), the parsed values, the derived ones (listeners, log directories, the topics'
 defaults) and the messages about keys at start (unknown ones, ones not honoured). The facts are in config_table and
-config_entities, the rules in config_def, config_checks and config_listeners.
+config_entities, which of them count in config_keys, the rules in config_def, config_checks and config_listeners.
 
 A broker's config changes while it runs (KIP-226): `adopt` takes over what `with_dynamic` made, in place, so that
 `config[...]` always gives the value that is in effect. `texts` stays what the sources contain.
@@ -20,7 +20,6 @@ from pykafkad import (
     config_authorizer,
     config_checks,
     config_cluster,
-    config_entities,
     config_environment,
     config_kraft,
     config_listeners,
@@ -30,14 +29,14 @@ from pykafkad import (
     first_topics,
     uuids,
 )
-from pykafkad.config_def import ConfigError, Key, rows, show, to_text
+from pykafkad.config_def import ConfigError, Key, show, to_text
+from pykafkad.config_keys import BROKER_KEYS, OF_3_9, OF_4_3, OWN_KEYS, TOPIC_KEYS
 from pykafkad.config_listeners import Endpoint
 from pykafkad.pure import java
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from pykafkad.config_def import Value
 
 __all__ = [
     "BROKER_KEYS",
@@ -48,23 +47,8 @@ __all__ = [
     "Endpoint",
     "Key",
     "TopicConfig",
-    "validate_topic_config",
     "validate_topic_configs",
 ]
-
-BROKER_KEYS: dict[str, Key] = rows(config_table.BROKER)
-OWN_KEYS: dict[str, Key] = rows((*config_table.OWN, *config_table.ZOOKEEPER, *config_table.AUTHORIZER))
-TOPIC_KEYS: dict[str, Key] = rows(config_entities.TOPIC)
-
-DEFAULT_HOST = "127.0.0.1"
-DEFAULT_PORT = 9092
-DEFAULT_NODE_ID = 1
-_DEFAULTS: dict[str, Value] = {name: key.default for name, key in BROKER_KEYS.items()}
-_DEFAULTS.update((name, key.default) for name, key in OWN_KEYS.items())
-_DEFAULTS["node.id"] = DEFAULT_NODE_ID
-_DEFAULTS["process.roles"] = ["broker", "controller"]
-_DEFAULTS["controller.listener.names"] = []
-_DEFAULTS["listeners"] = [f"PLAINTEXT://{DEFAULT_HOST}:{DEFAULT_PORT}"]
 
 # What counts where there is no server.properties, as if one said so: clients see it as static configs. Whoever tries
 # things out, or tests, does not want each new group to wait 3 s for members (the file that came with Kafka 3 said so,
@@ -91,6 +75,7 @@ class BrokerConfig:
         "fetch_max_bytes",
         "ignored_variables",
         "is_clustered",
+        "keys",
         "listeners",
         "log_dirs",
         "lowered",
@@ -118,18 +103,17 @@ class BrokerConfig:
         self.origins = dict(origins or {})
         self.dynamic = dict(dynamic or {})  # override the texts
         self.ignored_variables: list[str] = []
-        self._values = dict(_DEFAULTS)
         # With process.roles set Kafka 3.9 leaves ZooKeeper alone, too.
         self.on_zookeeper = "zookeeper.connect" in self.texts and "process.roles" not in self.texts
-        if self.on_zookeeper:
-            self._values.update(config_cluster.DEFAULTS)
+        self.keys = OF_3_9 if self.on_zookeeper else OF_4_3
+        self._values = dict(self.keys.defaults)
         everything = self.texts | self.dynamic
-        for keys in (BROKER_KEYS, OWN_KEYS):
+        for keys in (self.keys.broker, OWN_KEYS):
             for name in keys:
                 if name in everything:
                     self._values[name] = keys[name].parse(everything[name])
         of_nobody = config_authorizer.unused(self)
-        self.unknown = [name for name in self.texts if _known(name) is None or name in of_nobody]
+        self.unknown = [name for name in self.texts if self.keys.known(name) is None or name in of_nobody]
         self.beside_kraft = self["process.roles"] == ["broker"]  # the controllers are other processes
         self.is_clustered = self.on_zookeeper or self.beside_kraft
         self.single_node: bool = self["pykafkad.single.node"]
@@ -146,7 +130,9 @@ class BrokerConfig:
         self._resolve_listeners()
         config_checks.check_broker(self._values)
         self._resolve_log_dirs()
-        self.topic_defaults = _topic_defaults(self._values)
+        self.topic_defaults = self.keys.topic_defaults(self._values)
+        if self.on_zookeeper:
+            config_cluster.resolve_defaults(self.topic_defaults, self[config_cluster.PROTOCOL])
         self._name_the_hot_ones()
 
     @classmethod
@@ -196,8 +182,10 @@ class BrokerConfig:
 
     def default_text(self, name: str) -> str | None:
         """The value that clients see of a key that nobody has set: our own default for keys that Kafka requires."""
-        if name in BROKER_KEYS:
-            return to_text(BROKER_KEYS[name].default if self.explicit(name) else _DEFAULTS[name])
+        if name in self.keys.broker:
+            return to_text(
+                self.keys.broker[name].default if self.explicit(name) else self.keys.defaults[name]
+            )
         return None
 
     def listener_text(self, listener: str, key: str) -> str | None:
@@ -214,7 +202,7 @@ class BrokerConfig:
         changed."""
         changed = {name for name, value in other._values.items() if value != self._values[name]}
         for name in self.dynamic.keys() | other.dynamic.keys():
-            if name not in BROKER_KEYS and self.dynamic.get(name) != other.dynamic.get(name):
+            if name not in self.keys.broker and self.dynamic.get(name) != other.dynamic.get(name):
                 changed.add(name)
         for slot in self.__slots__:
             setattr(self, slot, getattr(other, slot))
@@ -237,7 +225,7 @@ class BrokerConfig:
         return [
             name
             for name in self.texts
-            if (key := _known(name))
+            if (key := self.keys.known(name))
             and key not in honoured
             and key not in OWN_KEYS
             and self.origins.get(name) != config_single_node.ORIGIN
@@ -362,48 +350,6 @@ def _without_file(others: set[str]) -> dict[str, str]:
     return {key: text for line in WITHOUT_FILE if others.isdisjoint(line) for key, text in line.items()}
 
 
-def is_known(name: str) -> bool:
-    return _known(name) is not None
-
-
-def _known(name: str) -> str | None:
-    """The key that a name refers to: itself, or what follows `listener.name.NAME.`; None if unknown."""
-    if name in BROKER_KEYS or name in OWN_KEYS:
-        return name
-    if name.startswith("listener.name."):
-        suffix = name.split(".", 3)[-1]
-        for candidate in (suffix, suffix.partition(".")[2]):  # with a SASL mechanism before it, or without
-            if candidate in BROKER_KEYS:
-                return candidate
-    return None
-
-
-def _topic_defaults(values: Mapping[str, Value]) -> dict[str, Value]:
-    """The config of a topic without configs of its own: its keys' defaults, as the broker's keys set them."""
-    defaults: dict[str, Value] = {}
-    for name, key in TOPIC_KEYS.items():
-        defaults[name] = key.default
-        for broker_key, factor in config_entities.TOPIC_SYNONYMS.get(name, ()):
-            value = values[broker_key]
-            if value is not None:
-                scaled = value if factor == 1 else value * factor
-                defaults[name] = scaled
-                break
-    if defaults["retention.ms"] < 0:  # type: ignore[operator]
-        defaults["retention.ms"] = -1  # any negative value of the broker's keys means unlimited
-    return defaults
-
-
-def validate_topic_config(name: str, value: str | None) -> None:
-    """Check one topic config by itself; ConfigError with the message that Kafka answers with."""
-    key = TOPIC_KEYS.get(name)
-    if key is None:
-        raise ConfigError(name, value, f"Unknown topic config name: {name}", "a topic config of Kafka 4.3")
-    if value is None:
-        raise ConfigError(name, value, f"Null value not supported for topic configs: {name}", key.allowed())
-    key.parse(value)
-
-
 def validate_topic_configs(broker: BrokerConfig, overrides: Mapping[str, str | None]) -> None:
     """Check all configs of a topic: names, values, and their relations; raises Kafka's first error."""
     nulls = [name for name, value in overrides.items() if value is None]
@@ -411,8 +357,8 @@ def validate_topic_configs(broker: BrokerConfig, overrides: Mapping[str, str | N
         message = f"Null value not supported for topic configs: {','.join(nulls)}"
         raise ConfigError(nulls[0], None, message)
     for name in overrides:
-        if name not in TOPIC_KEYS:
-            validate_topic_config(name, overrides[name])
+        if name not in broker.keys.topic:
+            broker.keys.check_topic(name, overrides[name])
     TopicConfig(broker, {name: text for name, text in overrides.items() if text is not None}).check()
 
 
@@ -432,9 +378,12 @@ class TopicConfig:
         self._remote_system = bool(broker["remote.log.storage.system.enable"])
         self._values = values = dict(broker.topic_defaults)
         if self.overrides:
-            for name in TOPIC_KEYS if len(self.overrides) > 1 else self.overrides:
+            keys = broker.keys.topic
+            for name in keys if len(self.overrides) > 1 else self.overrides:
                 if name in self.overrides:
-                    values[name] = TOPIC_KEYS[name].parse(self.overrides[name])
+                    values[name] = keys[name].parse(self.overrides[name])
+            if broker.on_zookeeper:
+                config_cluster.resolve_timestamps(values)
             if values["internal.segment.bytes"] is not None:
                 values["segment.bytes"] = values["internal.segment.bytes"]
 

@@ -1,4 +1,4 @@
-"""What a config means where `zookeeper.connect` makes the broker one of a cluster: Kafka 3.9's defaults and rules.
+"""What a config means where `zookeeper.connect` makes the broker one of a cluster: Kafka 3.9's rules.
 
 What Kafka would accept and cannot be done here is refused: ids that ZooKeeper gives, a quorum of controllers beside it,
 and inter-broker protocols from before topics had ids.
@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafkad.config_def import ConfigError
+from pykafkad.pure import releases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,15 +35,17 @@ if TYPE_CHECKING:
         def inter_broker_listener(self) -> str: ...
 
 
-# Those that are others in 3.9, and make a difference.
-DEFAULTS: dict[str, Value] = {
-    "group.coordinator.rebalance.protocols": ["classic"],
-    "log.message.timestamp.after.max.ms": 9223372036854775807,
-}
 # What counts in a version's text are two numbers: 3.9-IV0 is 3.9.
 OLDEST, NEWEST = (2, 8), (3, 9)
 KEY = "zookeeper.connect"
 PROTOCOL = "inter.broker.protocol.version"
+# From this protocol on records have one format, whatever is said of it.
+ONE_FORMAT = (3, 0)
+FORMAT, FORMAT_OF_RECORDS = "message.format.version", "3.0-IV1"
+# What was said of both directions at once, before each had a key of its own.
+DIFFERENCE = "message.timestamp.difference.max.ms"
+DIRECTIONS = ("message.timestamp.before.max.ms", "message.timestamp.after.max.ms")
+NO_BOUND = 9223372036854775807
 
 
 def check(config: Config) -> None:
@@ -82,3 +85,20 @@ def check_listeners(config: Config) -> None:
         if name is not None and name not in names:
             message = f"{key} must be a listener name defined in advertised.listeners"
             raise ConfigError(key, name, message, ", ".join(names))
+
+
+def resolve_defaults(defaults: dict[str, Value], protocol: str) -> None:
+    """What topics have where they say nothing themselves."""
+    resolve_timestamps(defaults)
+    version = protocol_version(protocol)
+    if version is None or version >= ONE_FORMAT:
+        defaults[FORMAT] = FORMAT_OF_RECORDS
+    else:
+        defaults[FORMAT] = releases.full_name(str(defaults[FORMAT]))
+
+
+def resolve_timestamps(values: dict[str, Value]) -> None:
+    """A direction without a bound has the one of both; one that is set to no bound, too, as in Kafka."""
+    for key in DIRECTIONS:
+        if values[key] == NO_BOUND:
+            values[key] = values[DIFFERENCE]

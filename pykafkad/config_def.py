@@ -9,13 +9,14 @@ Validators are short texts in the tables, parsed when a value is checked:
     in a|b               one of these                          icase A|B    the same, whatever the case
     list  list?          distinct, non-empty elements; with ? the list may be empty; may be followed by a|b
     nonempty  nonnull  throttled (topic replicas)  voters  bootstrap (KRaft quorum)  reset (share groups)
+    release (of Kafka, up to 3.9)
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pykafkad.pure import java
+from pykafkad.pure import java, releases
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -314,6 +315,11 @@ def _check_reset(key: Key, value: Value) -> None:
     raise key.error(value, f"{said} or of the format 'by_duration:<PnDTnHnMn.nS>'.")
 
 
+def _check_release(key: Key, value: Value) -> None:
+    if releases.full_name(str(value)) is None:
+        raise key.error(value, f"Version {value} is not a valid version")
+
+
 def _is_duration(text: str) -> bool:
     return _is_a(java.parse_duration, text) and java.parse_duration(text) >= 0
 
@@ -340,6 +346,7 @@ _SPECIAL: dict[str, Callable[[Key, Value], None]] = {
     "voters": _check_voters,
     "bootstrap": _check_bootstrap,
     "reset": _check_reset,
+    "release": _check_release,
 }
 
 
@@ -359,6 +366,7 @@ def _said_of_validator(key: Key) -> str:
     if word == "list?" and rest:
         return f"a list of {rest.replace('|', ', ')}, or nothing"
     return {
+        "release": "a version of Kafka up to 3.9",
         "nonempty": "a text that is not empty",
         "list": "a list that is not empty, separated by commas",
     }.get(word, "")

@@ -52,6 +52,10 @@ leader.replication.throttled.replicas: Replicas whose traffic is throttled on th
  [partition]:[broker],...; * for all.
 follower.replication.throttled.replicas: Replicas whose traffic is throttled on the follower's side, as
  [partition]:[broker],...; * for all.
+message.timestamp.difference.max.ms: How far before or after the broker's clock a record's timestamp may be, where neither
+ direction has a bound of its own.
+message.format.version: Format in which records were kept before Kafka 3.0; since then there is one.
+message.downconversion.enable: Whether records are converted for consumers that know only older formats.
 remote.storage.enable: Whether the topic's closed segments are also kept in remote storage.
 local.retention.ms: Age at which a segment that is in remote storage is deleted here; -2 is what retention.ms says.
 local.retention.bytes: Size above which segments that are in remote storage are deleted here; -2 is what
@@ -307,6 +311,10 @@ num.recovery.threads.per.data.dir: Threads for each log directory that load logs
 auto.create.topics.enable: Whether a topic that is asked for and does not exist is created.
 min.insync.replicas: Number of replicas that must have a record before a produce with acks=all is answered.
 log.message.timestamp.type: Whether a record's timestamp is what its producer said or the time at which it was appended.
+log.message.timestamp.difference.max.ms: How far before or after the broker's clock a record's timestamp may be, where
+ neither direction has a bound of its own.
+log.message.format.version: Format in which records were kept before Kafka 3.0; since then there is one.
+log.message.downconversion.enable: Whether records are converted for consumers that know only older formats.
 log.message.timestamp.before.max.ms: How far before the broker's clock a record's timestamp may be.
 log.message.timestamp.after.max.ms: How far after the broker's clock a record's timestamp may be.
 create.topic.policy.class.name: Class that may refuse the creation of a topic.

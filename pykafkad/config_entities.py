@@ -44,6 +44,15 @@ TOPIC: tuple[tuple[object, ...], ...] = (
     ("internal.segment.bytes", "INT", None, "", "MEDIUM", "", True),
 )
 
+# What 3.9 has besides, or otherwise.
+TOPIC_OF_3_9: tuple[tuple[object, ...], ...] = (
+    ("segment.bytes", "INT", 1073741824, "14..", "MEDIUM", ""),
+    ("message.format.version", "STRING", "3.0-IV1", "release", "MEDIUM", ""),
+    ("message.timestamp.difference.max.ms", "LONG", 9223372036854775807, "0..", "MEDIUM", ""),
+    ("message.timestamp.after.max.ms", "LONG", 9223372036854775807, "0..", "MEDIUM", ""),
+    ("message.downconversion.enable", "BOOLEAN", True, "", "LOW", ""),
+)
+
 # topic key -> the broker keys its default comes from: the first one that is set wins
 TOPIC_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "segment.bytes": (("log.segment.bytes", 1),),
@@ -78,6 +87,12 @@ TOPIC_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "message.timestamp.after.max.ms": (("log.message.timestamp.after.max.ms", 1),),
     "local.retention.ms": (("log.local.retention.ms", 1),),
     "local.retention.bytes": (("log.local.retention.bytes", 1),),
+}
+
+TOPIC_SYNONYMS_OF_3_9: dict[str, tuple[tuple[str, int], ...]] = {
+    "message.format.version": (("log.message.format.version", 1),),
+    "message.timestamp.difference.max.ms": (("log.message.timestamp.difference.max.ms", 1),),
+    "message.downconversion.enable": (("log.message.downconversion.enable", 1),),
 }
 
 GROUP: tuple[tuple[object, ...], ...] = (
@@ -154,5 +169,5 @@ TOPIC_HONOURED: frozenset[str] = frozenset({
 # Those that only a broker in a cluster acts upon besides.
 TOPIC_HONOURED_IN_CLUSTER: frozenset[str] = frozenset({
     "follower.replication.throttled.replicas", "leader.replication.throttled.replicas",
-    "unclean.leader.election.enable",
+    "message.timestamp.difference.max.ms", "unclean.leader.election.enable",
 })  # fmt: skip

@@ -33,8 +33,8 @@ def hint(name: str) -> str:
 
 def check(names: Iterable[str]) -> None:
     """ValueError for the first one that is unknown: whoever writes a test wants to know of a slip at once."""
-    from pykafkad.config import is_known
+    from pykafkad.config_keys import OF_3_9  # a broker on ZooKeeper may be meant
 
     for name in names:
-        if not is_known(name):
+        if OF_3_9.known(name) is None:
             raise ValueError(f"{name} is no broker config{hint(name)}")

@@ -414,6 +414,16 @@ ZOOKEEPER: tuple[tuple[object, ...], ...] = (
 )
 
 # Keys of Kafka's authorizers, which its brokers leave to them: clients see them only if they are set.
+# What 3.9 has besides, or otherwise, and makes a difference: known where zookeeper.connect counts.
+OF_3_9: tuple[tuple[object, ...], ...] = (
+    ("group.coordinator.rebalance.protocols", "LIST",
+     ("classic",), "list consumer|classic|share|unknown", "MEDIUM", ""),
+    ("log.segment.bytes", "INT", 1073741824, "14..", "HIGH", "cluster"),
+    ("log.message.format.version", "STRING", "3.0-IV1", "release", "MEDIUM", ""),
+    ("log.message.timestamp.difference.max.ms", "LONG", 9223372036854775807, "0..", "MEDIUM", "cluster"),
+    ("log.message.timestamp.after.max.ms", "LONG", 9223372036854775807, "0..", "MEDIUM", "cluster"),
+    ("log.message.downconversion.enable", "BOOLEAN", True, "", "LOW", "cluster"),
+)
 AUTHORIZER: tuple[tuple[object, ...], ...] = (
     ("super.users", "STRING", "", "", "HIGH", ""),
     ("allow.everyone.if.no.acl.found", "BOOLEAN", False, "", "HIGH", ""),
@@ -452,6 +462,9 @@ BESIDE_KRAFT: frozenset[str] = frozenset({
     "controller.quorum.request.timeout.ms",
     "controller.quorum.retry.backoff.ms", "initial.broker.registration.timeout.ms",
 })  # fmt: skip
+
+# Those of 3.9 alone that a broker on ZooKeeper acts upon.
+HONOURED_OF_3_9 = frozenset({"log.message.timestamp.difference.max.ms"})
 
 # The keys that this broker acts upon; any other known key that is set is named in one warning at start.
 HONOURED: frozenset[str] = frozenset({
@@ -521,4 +534,6 @@ def honoured(*, is_clustered: bool, beside_kraft: bool = False) -> frozenset[str
     """Those that this kind of broker acts upon."""
     if beside_kraft:  # it has a copy of the metadata log
         return HONOURED
-    return HONOURED - BESIDE_KRAFT - (OF_A_SINGLE_NODE if is_clustered else OF_A_CLUSTER)
+    if is_clustered:
+        return HONOURED - BESIDE_KRAFT - OF_A_SINGLE_NODE | HONOURED_OF_3_9
+    return HONOURED - BESIDE_KRAFT - OF_A_CLUSTER

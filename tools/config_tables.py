@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pykafkad import config, config_docs
-from pykafkad.cluster.dynamic_config import DYNAMIC, without_effect
-from pykafkad.config import BROKER_KEYS, OWN_KEYS, TOPIC_KEYS, Key
-from pykafkad.config_def import to_text
+from pykafkad import config_docs
+from pykafkad.cluster.dynamic_config import without_effect
+from pykafkad.config_def import Key, to_text
 from pykafkad.config_entities import TOPIC_HONOURED, TOPIC_HONOURED_IN_CLUSTER
+from pykafkad.config_keys import BROKER_KEYS, OF_3_9, OF_4_3, OWN_KEYS, TOPIC_KEYS
 from pykafkad.config_table import HONOURED, IN_PART
 
 # What our own keys are for; those of Kafka are in config_docs.
@@ -47,6 +47,10 @@ ABOUT_ZOOKEEPER = {
     "leader.imbalance.per.broker.percentage": "From how many partitions on, of those it should lead, that others lead,"
     " a broker gets them back.",
     "inter.broker.protocol.version": "Of the oldest broker in the cluster: 2.8 to 3.9.",
+    "log.message.timestamp.difference.max.ms": "How far before or after the broker's clock a record's timestamp may be,"
+    " where log.message.timestamp.before.max.ms or log.message.timestamp.after.max.ms sets no bound.",
+    "log.message.format.version": "Checked, and without effect: records have one format.",
+    "log.message.downconversion.enable": "Without effect: no Fetch that wants an older format is served.",
 }
 # Those of Kafka's authorizers.
 ABOUT_AUTHORIZER = {
@@ -69,11 +73,12 @@ def summary() -> str:
 def honoured() -> str:
     in_part = {name: f" In part: {how}." for name, how in IN_PART.items()}
     rows = [
-        row(BROKER_KEYS[name], config_docs.BROKER[name] + in_part.get(name, ""), config._DEFAULTS[name])
+        row(BROKER_KEYS[name], config_docs.BROKER[name] + in_part.get(name, ""), OF_4_3.defaults[name])
         for name in sorted(HONOURED)
     ]
+    known = OF_3_9.broker | OWN_KEYS
     own, zookeeper, authorizer = (
-        "".join(row(OWN_KEYS[name], text, OWN_KEYS[name].default) for name, text in about.items())
+        "".join(row(known[name], text, known[name].default) for name, text in about.items())
         for about in (ABOUT_OWN, ABOUT_ZOOKEEPER, ABOUT_AUTHORIZER)
     )
     return (
@@ -97,6 +102,8 @@ def topics() -> str:
     return (
         f"{HEAD}{''.join(rows)}\nKept and shown, and without effect: {', '.join(others)}.\n"
         f"\nOf effect in a cluster on ZooKeeper alone: {listed(TOPIC_HONOURED_IN_CLUSTER)}"
+        "\nA topic of a cluster on ZooKeeper has the keys of Kafka 3.9, whose `segment.bytes` is 14 or more. Kept and"
+        f" shown there, and without effect: {listed(OF_3_9.topic.keys() - TOPIC_KEYS.keys() - TOPIC_HONOURED_IN_CLUSTER)}"
     )
 
 
@@ -108,13 +115,14 @@ def row(key: Key, about: str, default: object) -> str:
 
 def without_effect_while_running() -> str:
     alone, in_cluster = (
-        {name for name in DYNAMIC if without_effect(name, is_clustered=is_clustered)}
+        {name for name in OF_3_9.dynamic if without_effect(name, is_clustered=is_clustered)}
         for is_clustered in (False, True)
     )
     silent = alone & in_cluster
     return (
         f"These {len(silent)} are stored and shown: {listed(silent)}\n"
         f"These {len(alone - silent)} count in a cluster on ZooKeeper alone: {listed(alone - silent)}"
+        f"Of Kafka 3.9's these are stored and shown there, too: {listed(in_cluster - alone)}"
     )
 
 

@@ -33,8 +33,8 @@ from compat_tests.differential.requests import creatable, create
 from compat_tests.differential.test_create_topics import TOPIC_CONFIGS, VALUES
 from compat_tests.differential.versions import at_every_version
 from pykafkad.cluster.config_rules import CLIENT_METRICS_KEYS, GROUP_KEYS
-from pykafkad.cluster.dynamic_config import DYNAMIC
 from pykafkad.config import BROKER_KEYS, OWN_KEYS
+from pykafkad.config_keys import OF_4_3
 
 # In this order, on one topic: the result of each depends on those before it.
 TOPIC_STORY: list[list[Operation]] = [
@@ -160,7 +160,7 @@ def test_every_client_metrics_config_with_all_kinds_of_values(pair: Pair, key: s
 
 
 @pytest.mark.parametrize("resource", ["", "1"])
-@pytest.mark.parametrize("key", sorted(DYNAMIC.keys() - LISTENER_KEYS - OWN_KEYS.keys()))
+@pytest.mark.parametrize("key", sorted(OF_4_3.dynamic.keys() - LISTENER_KEYS - OWN_KEYS.keys()))
 def test_every_dynamic_broker_config_with_all_kinds_of_values(pair: Pair, resource: str, key: str) -> None:
     for value in BROKER_VALUES:
         pair.same(alter_one(BROKER, resource, (key, SET, value), validate_only=True), 1)
@@ -168,7 +168,7 @@ def test_every_dynamic_broker_config_with_all_kinds_of_values(pair: Pair, resour
 
 @pytest.mark.parametrize("resource", ["", "1"])
 def test_keys_that_are_not_dynamic(pair: Pair, resource: str) -> None:
-    for key in sorted(BROKER_KEYS.keys() - DYNAMIC.keys()):
+    for key in sorted(BROKER_KEYS.keys() - OF_4_3.dynamic.keys()):
         pair.same(alter_one(BROKER, resource, (key, SET, "1"), validate_only=True), 1)
 
 

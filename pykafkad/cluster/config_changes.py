@@ -172,7 +172,11 @@ class ConfigChanges:
             why = f"Unexpected broker id, expected {self._controller.node_id}, but received {wanted.name}"
             raise KafkaError(errors.INVALID_REQUEST, why)
         per_broker = wanted.name != ALL_BROKERS
-        stored = {} if wanted.is_legacy else accepted(self._configs(wanted.resource), per_broker=per_broker)
+        stored = (
+            {}
+            if wanted.is_legacy
+            else accepted(self._config.keys, self._configs(wanted.resource), per_broker=per_broker)
+        )
         yield GO_ON
         texts = yield from broker_texts(stored, wanted.changes)
         try:
@@ -247,7 +251,7 @@ class ConfigChanges:
         return None if operation == DELETE else self._of_list(wanted, key, operation, old, value or "")
 
     def _of_list(self, wanted: Alteration, key: str, operation: int, old: str | None, value: str) -> str:
-        row = config_rules.key_of(wanted.type, key)
+        row = config_rules.key_of(self._config.keys, wanted.type, key)
         if row is None or row.type != "LIST":
             why = f"Can't {WORDS[operation]} to key {key} because its type is not LIST."
             raise KafkaError(errors.INVALID_CONFIG, why)

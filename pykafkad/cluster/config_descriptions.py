@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from pykafkad.cluster.config_rules import CLIENT_METRICS_KEYS, GROUP_KEYS, client_metrics_values, group_values
-from pykafkad.cluster.dynamic_config import DYNAMIC, LISTENER_PREFIX, DynamicConfig, base_name
+from pykafkad.cluster.dynamic_config import LISTENER_PREFIX, DynamicConfig, base_name
 from pykafkad.cluster.topic_configs import (
     DEFAULT_CONFIG,
     DYNAMIC_BROKER_CONFIG,
@@ -19,15 +19,16 @@ from pykafkad.cluster.topic_configs import (
     DYNAMIC_TOPIC_CONFIG,
     STATIC_BROKER_CONFIG,
 )
-from pykafkad.config import BROKER_KEYS, TOPIC_KEYS, ConfigError
+from pykafkad.config import ConfigError
 from pykafkad.config_def import to_text
-from pykafkad.config_entities import GROUP_SYNONYMS, TOPIC_SYNONYMS
+from pykafkad.config_entities import GROUP_SYNONYMS
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 
-    from pykafkad.config import BrokerConfig, TopicConfig
+    from pykafkad.config import BrokerConfig
     from pykafkad.config_def import Key, Value
+    from pykafkad.config_keys import Keys
 
 DYNAMIC_BROKER_LOGGER_CONFIG, CLIENT_METRICS_CONFIG, GROUP_CONFIG = 6, 7, 8
 
@@ -83,6 +84,7 @@ class Description(NamedTuple):
 class Describer:
     def __init__(self, config: BrokerConfig, dynamic: DynamicConfig) -> None:
         self._config = config
+        self._keys = config.keys
         self._layers = (
             (dynamic.of_this | dynamic.custom_of_this, DYNAMIC_BROKER_CONFIG),
             (dynamic.of_all | dynamic.custom_of_all, DYNAMIC_DEFAULT_BROKER_CONFIG),
@@ -95,7 +97,7 @@ class Describer:
     def broker(self, names: Iterable[str] | None = None) -> Iterator[Description]:
         """This broker's keys, and whatever else was set for it."""
         if self._of_brokers is None:
-            shown = {name for name, key in BROKER_KEYS.items() if not key.internal}
+            shown = {name for name, key in self._keys.broker.items() if not key.internal}
             self._of_brokers = shown.union(*(texts for texts, _ in self._layers))
         for name in chosen(self._of_brokers, names):
             yield self._of_broker(name, self._broker_value(name), None)
@@ -106,17 +108,16 @@ class Describer:
         for name in chosen(texts, names):
             yield self._of_broker(name, texts[name], source)
 
-    def topic(
-        self, config: TopicConfig, own: Mapping[str, str], names: Iterable[str] | None = None
-    ) -> Iterator[Description]:
-        for name in chosen(shown_of(TOPIC_KEYS, own), names):
-            key = TOPIC_KEYS.get(name)
-            value = own[name] if key is None or key.internal else config.text(name)
-            if key is not None and name in own:
-                value = to_text(parsed(key, own[name]))
-            elif name == "segment.bytes":  # not what internal.segment.bytes makes of it
-                value = to_text(self._config.topic_defaults[name])
-            of_broker = TOPIC_SYNONYMS.get(name)
+    def topic(self, own: Mapping[str, str], names: Iterable[str] | None = None) -> Iterator[Description]:
+        """Each key by itself: not what another one of the topic's makes of it (internal.segment.bytes)."""
+        keys = self._keys.topic
+        for name in chosen(shown_of(keys, own), names):
+            key = keys.get(name)
+            if key is None:
+                value: str | None = own[name]
+            else:
+                value = to_text(parsed(key, own[name]) if name in own else self._config.topic_defaults[name])
+            of_broker = self._keys.synonyms.get(name)
             synonyms = self._synonyms(of_broker[0][0]) if of_broker else []
             if name in own:
                 synonyms.insert(0, Synonym(name, value, DYNAMIC_TOPIC_CONFIG))
@@ -147,19 +148,19 @@ class Describer:
     # -- what the broker's keys say
 
     def _broker_value(self, name: str) -> str | None:
-        if name in BROKER_KEYS and not BROKER_KEYS[name].internal:
+        if name in self._keys.broker and not self._keys.broker[name].internal:
             return self._config.text(name)
         return next(texts[name] for texts, _ in self._layers if name in texts)
 
     def _of_broker(self, name: str, value: str | None, only: int | None) -> Description:
         """`only`: the one layer that is shown."""
-        key = row_of(name)
+        key = row_of(self._keys, name)
         synonyms = [each for each in self._synonyms(name) if only is None or each.source == only]
-        return describe(key, name, value, synonyms, is_read_only=name not in DYNAMIC)
+        return describe(key, name, value, synonyms, is_read_only=name not in self._keys.dynamic)
 
     def _synonyms(self, name: str) -> list[Synonym]:
         """All that says something of a broker's key, as it counts; from the first that names the key itself on."""
-        key = row_of(name)
+        key = row_of(self._keys, name)
         is_sensitive = key is None or key.sensitive
         names = synonyms_of(name)
         found = [
@@ -208,10 +209,10 @@ def synonyms_of(name: str) -> tuple[str, ...]:
     return SYNONYMS.get(name, (name,))
 
 
-def row_of(name: str) -> Key | None:
+def row_of(keys: Keys, name: str) -> Key | None:
     """The row of a broker's key, be it said for a listener."""
     for each in (name, *synonyms_of(name)):
-        row = BROKER_KEYS.get(each) or DYNAMIC.get(each)
+        row = keys.broker.get(each) or keys.dynamic.get(each)
         if row is not None:
             return row
     return None

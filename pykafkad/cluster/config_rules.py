@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafkad import config_entities, errors, logs
-from pykafkad.cluster.dynamic_config import DYNAMIC
 from pykafkad.cluster.image import BROKER_RESOURCE, TOPIC_RESOURCE
-from pykafkad.config import BROKER_KEYS, TOPIC_KEYS, ConfigError, validate_topic_configs
+from pykafkad.config import BROKER_KEYS, ConfigError, validate_topic_configs
 from pykafkad.config_def import rows
 from pykafkad.config_entities import GROUP_SYNONYMS
+from pykafkad.config_keys import OF_3_9
 from pykafkad.errors import KafkaError
 from pykafkad.pure import java
 from pykafkad.pure.telemetry import Match, MatchError
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from pykafkad.config import BrokerConfig
     from pykafkad.config_def import Key, Value
+    from pykafkad.config_keys import Keys
 
 BROKER_LOGGER, CLIENT_METRICS, GROUP = 8, 16, 32  # kinds of resources, besides those in the image
 SET, DELETE, APPEND, SUBTRACT = range(4)  # operations of IncrementalAlterConfigs
@@ -53,11 +54,11 @@ _BOUNDED = (
 )
 
 
-def key_of(resource_type: int, name: str) -> Key | None:
+def key_of(keys: Keys, resource_type: int, name: str) -> Key | None:
     """The row of a key as the controller knows it: of topics and brokers alone."""
     if resource_type == TOPIC_RESOURCE:
-        return TOPIC_KEYS.get(name)
-    return BROKER_KEYS.get(name) if resource_type == BROKER_RESOURCE else None
+        return keys.topic.get(name)
+    return keys.broker.get(name) if resource_type == BROKER_RESOURCE else None
 
 
 def node_number(name: str, what: str = "Node") -> int:
@@ -72,7 +73,7 @@ def shown(resource_type: int, name: str, value: str) -> str:
     """A value as a log line may have it."""
     if resource_type != BROKER_RESOURCE:
         return value
-    key = DYNAMIC.get(name)
+    key = OF_3_9.dynamic.get(name)
     return HIDDEN if key is None or key.sensitive else value
 
 

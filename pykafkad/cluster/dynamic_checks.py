@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafkad.cluster.dynamic_config import (
-    DYNAMIC,
     SECURITY,
     DynamicConfig,
     base_name,
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 
     from pykafkad.config import BrokerConfig
+    from pykafkad.config_keys import Keys
 
     Steps = Generator[bool, None, None]
 
@@ -50,14 +50,15 @@ class Refused(Exception):
 
 def check(dynamic: DynamicConfig, texts: Mapping[str, str], *, per_broker: bool) -> Steps:
     """Refused, if this layer cannot be all that these texts say."""
+    keys = dynamic.config.keys
     known = {}
     for number, name in enumerate(texts):
-        if means_something(name):
+        if means_something(keys, name):
             known[name] = texts[name]
         if number % A_TIME == 0:
             yield GO_ON
     try:
-        yield from _check_names_and_values(known, per_broker=per_broker)
+        yield from _check_names_and_values(keys, known, per_broker=per_broker)
         layers = dynamic.of_all | known if per_broker else known | dynamic.of_this
         wanted = dynamic.config.with_dynamic(layers)
     except ConfigError as error:
@@ -70,9 +71,9 @@ def check(dynamic: DynamicConfig, texts: Mapping[str, str], *, per_broker: bool)
         raise Refused(f"Invalid value {what} for configuration Invalid dynamic configuration") from None
 
 
-def _check_names_and_values(texts: Mapping[str, str], *, per_broker: bool) -> Steps:
+def _check_names_and_values(keys: Keys, texts: Mapping[str, str], *, per_broker: bool) -> Steps:
     _refuse_any(
-        (name for name in texts if name in BROKER_KEYS and name not in DYNAMIC),
+        (name for name in texts if name in keys.broker and name not in keys.dynamic),
         "Cannot update these configs dynamically",
     )
     _refuse_any(
@@ -83,11 +84,11 @@ def _check_names_and_values(texts: Mapping[str, str], *, per_broker: bool) -> St
     of_one_broker = []
     for number, (name, text) in enumerate(texts.items()):
         by_base[base_name(name)] = text
-        if is_per_broker(name):
+        if is_per_broker(keys, name):
             of_one_broker.append(name)
         if number % A_TIME == 0:
             yield GO_ON
-    for name, key in DYNAMIC.items():
+    for name, key in keys.dynamic.items():
         if name in by_base:
             text = by_base[name]
             if key.parse(text) != key.default and key.type == "CLASS":
@@ -129,7 +130,7 @@ def _check_reporters(present: BrokerConfig, wanted: BrokerConfig) -> None:
         changed = [
             name
             for name, text in wanted.dynamic.items()
-            if present.dynamic.get(name) != text and key_of(name) is not None
+            if present.dynamic.get(name) != text and key_of(present.keys, name) is not None
         ]
         message = (
             f"Validation of dynamic config update of Set({', '.join(changed)}) failed with class"

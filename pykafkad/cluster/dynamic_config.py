@@ -12,9 +12,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE
-from pykafkad.config import BROKER_KEYS, OWN_KEYS, ConfigError
-from pykafkad.config_def import rows
-from pykafkad.config_entities import QUOTA_BROKER, TOPIC_SYNONYMS
+from pykafkad.config import ConfigError
+from pykafkad.config_keys import OF_3_9, OF_4_3, OWN_KEYS
 from pykafkad.config_table import honoured
 from pykafkad.logs import logger
 
@@ -25,16 +24,14 @@ if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
     from pykafkad.config import BrokerConfig
     from pykafkad.config_def import Key
+    from pykafkad.config_keys import Keys
     from pykafkad.slices import Work
 
 LISTENER_PREFIX = "listener.name."
 
-# Keys that are in no server.properties, only here.
-QUOTAS = rows(QUOTA_BROKER)
-DYNAMIC = {**QUOTAS, **{name: key for name, key in (BROKER_KEYS | OWN_KEYS).items() if key.scope}}
 QUOTAS_HONOURED = frozenset({"replica.alter.log.dirs.io.max.bytes.per.second"})
 QUOTAS_IN_CLUSTER = frozenset({"follower.replication.throttled.rate", "leader.replication.throttled.rate"})
-OF_TOPICS = frozenset(key for synonyms in TOPIC_SYNONYMS.values() for key, _ in synonyms)
+OF_TOPICS = frozenset(key for synonyms in OF_3_9.synonyms.values() for key, _ in synonyms)
 
 SECURITY = frozenset({
     "ssl.key.password", "ssl.keystore.certificate.chain", "ssl.keystore.key", "ssl.keystore.location",
@@ -71,11 +68,14 @@ class DynamicConfig:
 
     def refresh(self) -> set[str]:
         """What the image says counts from now on; the names that have other values than before."""
+        keys = self.config.keys
         stored_of_all = self._image.broker_configs(ALL_BROKERS)
         stored_of_this = self._image.broker_configs(str(self.node_id))
-        self.custom_of_all, self.custom_of_this = custom(stored_of_all), custom(stored_of_this)
-        of_all = accepted(stored_of_all, per_broker=False)
-        of_this = accepted(stored_of_this, per_broker=True)
+        self.custom_of_all, self.custom_of_this = (
+            custom(keys, stored) for stored in (stored_of_all, stored_of_this)
+        )
+        of_all = accepted(keys, stored_of_all, per_broker=False)
+        of_this = accepted(keys, stored_of_this, per_broker=True)
         if of_all == self.of_all and of_this == self.of_this:
             return set()
         try:
@@ -87,13 +87,13 @@ class DynamicConfig:
         return changed
 
 
-def accepted(stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
+def accepted(keys: Keys, stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
     """The stored texts that count; what is left out is logged, but for keys that mean nothing to anybody here."""
     found = {}
     for name, text in stored.items():
-        if not means_something(name):
+        if not means_something(keys, name):
             continue
-        why = why_ignored(name, text, per_broker=per_broker)
+        why = why_ignored(keys, name, text, per_broker=per_broker)
         if why is None:
             found[name] = text
         else:
@@ -101,38 +101,42 @@ def accepted(stored: Mapping[str, str], *, per_broker: bool) -> dict[str, str]:
     return found
 
 
-def custom(stored: Mapping[str, str]) -> dict[str, str]:
+def custom(keys: Keys, stored: Mapping[str, str]) -> dict[str, str]:
     """The others."""
-    return {name: text for name, text in stored.items() if not means_something(name)}
+    return {name: text for name, text in stored.items() if not means_something(keys, name)}
 
 
-def means_something(name: str) -> bool:
+def means_something(keys: Keys, name: str) -> bool:
     """Whether it may be a broker's key; Kafka stores any other one too, for plugins."""
-    return name in BROKER_KEYS or name in DYNAMIC or name.startswith(LISTENER_PREFIX)
+    return name in keys.broker or name in keys.dynamic or name.startswith(LISTENER_PREFIX)
 
 
 def without_effect(name: str, *, is_clustered: bool = False) -> bool:
     """Whether it is a dynamic key of Kafka's that changes nothing here: it is stored and shown."""
     base = base_name(name)
-    if base not in DYNAMIC or base in OWN_KEYS or base in QUOTAS_HONOURED:
+    if (
+        base not in (OF_3_9 if is_clustered else OF_4_3).dynamic
+        or base in OWN_KEYS
+        or base in QUOTAS_HONOURED
+    ):
         return False
     if is_clustered and base in QUOTAS_IN_CLUSTER:
         return False
     return base not in honoured(is_clustered=is_clustered)
 
 
-def why_ignored(name: str, text: str, *, per_broker: bool) -> str | None:
-    key = key_of(name)
+def why_ignored(keys: Keys, name: str, text: str, *, per_broker: bool) -> str | None:
+    key = key_of(keys, name)
     if key is not None:
         try:
             key.parse(text)
         except ConfigError as error:
             return str(error)
-    if name in BROKER_KEYS and not BROKER_KEYS[name].scope:
+    if name in keys.broker and not keys.broker[name].scope:
         return "it is not dynamic"
     if name in SECURITY:
         return "it needs the name of a listener before it"
-    if not per_broker and is_per_broker(name):
+    if not per_broker and is_per_broker(keys, name):
         return "it belongs to one broker and was set for all"
     return None
 
@@ -144,14 +148,14 @@ def base_name(name: str) -> str:
     return name
 
 
-def key_of(name: str) -> Key | None:
+def key_of(keys: Keys, name: str) -> Key | None:
     """The dynamic key that a name stands for, if it is one."""
-    return DYNAMIC.get(base_name(name))
+    return keys.dynamic.get(base_name(name))
 
 
-def is_per_broker(name: str) -> bool:
+def is_per_broker(keys: Keys, name: str) -> bool:
     """Whether it can be set for one broker alone."""
     base = base_name(name)
     if base != name:
         return base not in FOR_ALL_BROKERS_OF_LISTENERS
-    return name in DYNAMIC and DYNAMIC[name].scope == "broker"
+    return name in keys.dynamic and keys.dynamic[name].scope == "broker"

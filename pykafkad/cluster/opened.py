@@ -20,7 +20,7 @@ from pykafkad.cluster.metadata_reading import read_directory
 from pykafkad.cluster.metadata_records import MetadataError, config_record
 from pykafkad.cluster.topic_creation import Planned, refused
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
-from pykafkad.config import TOPIC_KEYS, ConfigError, TopicConfig
+from pykafkad.config import ConfigError, TopicConfig
 from pykafkad.logs import logger
 from pykafkad.messages import PartitionRecord, TopicRecord
 from pykafkad.storage.checkpoints import checkpoints
@@ -146,7 +146,7 @@ def usable(name: str, configs: dict[str, str], config: BrokerConfig) -> dict[str
     kept = {}
     for key, text in configs.items():
         try:
-            if key not in TOPIC_KEYS:
+            if key not in config.keys.topic:
                 raise ConfigError(key, text, f"Unknown topic config name: {key}")
             TopicConfig(config, {key: text})
         except ConfigError as error:

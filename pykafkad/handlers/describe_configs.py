@@ -162,7 +162,7 @@ def of_topic(broker: Broker, describer: Describer, resource: Resource) -> Iterab
     if topic is None:
         raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, "")
     config = broker.controller.topic_config(name)
-    return describer.topic(config, config.overrides, resource.configuration_keys)
+    return describer.topic(config.overrides, resource.configuration_keys)
 
 
 def of_broker(broker: Broker, describer: Describer, resource: Resource) -> Iterable[Description]:

@@ -236,7 +236,8 @@ def delete(cluster: Cluster, options: Options) -> None:
 
 def _wanted(options: Options) -> tuple[dict[int, list[int]], dict[str, str]]:
     """The values of --replica-assignment and --config, checked."""
-    from pykafkad.config import TOPIC_KEYS, ConfigError, validate_topic_config
+    from pykafkad.config import ConfigError
+    from pykafkad.config_keys import OF_4_3
 
     text = options.value("replica-assignment") or ""
     assignment = parse_assignment(text) if text else {}
@@ -253,9 +254,9 @@ def _wanted(options: Options) -> tuple[dict[int, list[int]], dict[str, str]]:
         configs[parts[0]] = parts[1]
     for key, text in configs.items():
         try:
-            validate_topic_config(key, text)
+            OF_4_3.check_topic(key, text)
         except ConfigError as problem:
-            failures.hint(key, TOPIC_KEYS)
+            failures.hint(key, OF_4_3.topic)
             raise ValueError(str(problem)) from problem
     return assignment, configs
 

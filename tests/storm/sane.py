@@ -8,8 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pykafkad import config_entities
-from pykafkad.cluster.dynamic_config import DYNAMIC
 from pykafkad.config_def import Key, rows
+from pykafkad.config_keys import OF_4_3
 from tests.storm import batches, values
 from tests.storm.names import GROUPS, TOPICS, USERS
 
@@ -21,7 +21,7 @@ METRICS_KEYS = rows(config_entities.CLIENT_METRICS)
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32  # kinds of resources
 KEYS: dict[int, dict[str, Key]] = {
     TOPIC: TOPIC_KEYS,
-    BROKER: DYNAMIC,
+    BROKER: OF_4_3.dynamic,
     METRICS: METRICS_KEYS,
     GROUP: GROUP_KEYS,
     LOGGER: {},
@@ -108,7 +108,7 @@ SANE: dict[Any, Callable[[Making], Any]] = {
     "ResourceType": one_of(TOPIC, TOPIC, BROKER, GROUP, METRICS),
     "ResourceTypes": one_of(TOPIC, BROKER, LOGGER, METRICS, GROUP),
     "ConfigOperation": one_of(0, 0, 1, 2, 3),
-    "ConfigurationKeys": lambda making: making.chance.choice((*TOPIC_KEYS, *DYNAMIC)),
+    "ConfigurationKeys": lambda making: making.chance.choice((*TOPIC_KEYS, *OF_4_3.dynamic)),
     "EntityType": one_of("user", "client-id", "ip"),
     ("ComponentData", "Match"): one_of(None, *USERS, "10.0.0.1"),
     "EntityName": one_of(None, *USERS),

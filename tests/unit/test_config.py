@@ -8,18 +8,17 @@ import pytest
 
 import pykafkad
 from pykafkad import config_environment
-from pykafkad.cluster.dynamic_config import DYNAMIC
 from pykafkad.config import (
     BROKER_KEYS,
     BrokerConfig,
     Endpoint,
     TopicConfig,
-    validate_topic_config,
     validate_topic_configs,
 )
 from pykafkad.config_authorizer import OF_ZOOKEEPER, STANDARD, super_users
 from pykafkad.config_def import ConfigError, Key, rows, show_double, to_text
 from pykafkad.config_entities import GROUP
+from pykafkad.config_keys import OF_4_3
 
 KRAFT = {
     "process.roles": "broker,controller",
@@ -116,7 +115,7 @@ def test_keys_of_our_own_are_known_checked_and_dynamic() -> None:
         BrokerConfig({key: "-1"})
     assert config.adopt(config.with_dynamic({key: "5"})) == {key}
     assert config[key] == 5
-    assert DYNAMIC[key].update_mode == "cluster-wide"
+    assert OF_4_3.dynamic[key].update_mode == "cluster-wide"
 
 
 def test_keys_of_one_listener_are_known_and_not_honoured() -> None:
@@ -323,7 +322,7 @@ def test_negative_retention_means_unlimited() -> None:
 )
 def test_one_topic_config_is_refused_in_kafkas_words(name: str, value: str | None, message: str) -> None:
     with pytest.raises(ConfigError) as refused:
-        validate_topic_config(name, value)
+        OF_4_3.check_topic(name, value)
     assert str(refused.value) == message
 
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pykafkad.config import BrokerConfig, ConfigError
+from pykafkad.cluster import topic_configs
+from pykafkad.cluster.image import Image
+from pykafkad.config import BrokerConfig, ConfigError, TopicConfig, validate_topic_configs
+from pykafkad.storage.log.settings import rules_of
 
 LEAST = {"zookeeper.connect": "zk:2181/here", "broker.id": "0"}
 
@@ -75,3 +78,104 @@ def test_brokers_reach_each_other_through_the_listener_that_is_named() -> None:
         inter_broker_listener_name="INTERNAL",
     )
     assert config.inter_broker_listener == "INTERNAL"
+
+
+# -- topics have the keys of 3.9; what is expected is what a real 3.9.2 answered
+
+DIFFERENCE, BEFORE, AFTER = (
+    f"message.timestamp.{which}.max.ms" for which in ("difference", "before", "after")
+)
+FORMAT = "message.format.version"
+NO_BOUND = 9223372036854775807
+
+
+@pytest.mark.parametrize("version", [
+    "0.8.0", "0.9.0.1", "0.10.2", "1.0.2", " 1.0 ", "2.3.1-IV1", "3.0.x", "3.7-IV4", "3.9", "4.0-IV0", "4.0-IV1",
+])  # fmt: skip
+def test_a_version_of_the_message_format_is_taken(version: str) -> None:
+    validate_topic_configs(made(), {FORMAT: version})
+
+
+@pytest.mark.parametrize("version", [
+    "", "nope", "2.8-IV2", "3.0.", "3.9-IV1", "4.0", "4.0-IV2", "4.1", "0.8.0-IV0", "9",
+])  # fmt: skip
+def test_one_that_there_was_not_is_refused(version: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        validate_topic_configs(made(), {FORMAT: version})
+    why = f"Invalid value {version} for configuration {FORMAT}: Version {version} is not a valid version"
+    assert raised.value.told == why
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "why"),
+    [
+        (DIFFERENCE, "-1", "Value must be at least 0"),
+        ("segment.bytes", "13", "Value must be at least 14"),
+        ("message.downconversion.enable", "x", "Expected value to be either true or false"),
+    ],
+)
+def test_the_other_keys_of_3_9_are_checked(key: str, text: str, why: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        validate_topic_configs(made(), {key: text})
+    assert raised.value.told == f"Invalid value {text} for configuration {key}: {why}"
+
+
+def test_a_single_node_and_a_broker_beside_kraft_know_none_of_them() -> None:
+    beside = {
+        "process.roles": "broker",
+        "node.id": "1",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": "9@127.0.0.1:1",
+        "listeners": "PLAINTEXT://127.0.0.1:0",
+    }
+    for config in (BrokerConfig.from_sources({}), BrokerConfig(beside)):
+        for key in (DIFFERENCE, FORMAT, "message.downconversion.enable"):
+            with pytest.raises(ConfigError, match=f"Unknown topic config name: {key}"):
+                validate_topic_configs(config, {key: "1"})
+        with pytest.raises(ConfigError, match="at least 1048576"):
+            validate_topic_configs(config, {"segment.bytes": "14"})
+    assert BrokerConfig({f"log.{FORMAT}": "3.0"}).unknown == [f"log.{FORMAT}"]
+
+
+def test_what_of_them_changes_nothing_is_said_at_start() -> None:
+    config = BrokerConfig({**LEAST, f"log.{FORMAT}": "3.0", f"log.{DIFFERENCE}": "1"})
+    assert (config.unknown, config.unhonoured) == ([], [f"log.{FORMAT}"])
+
+
+@pytest.mark.parametrize(
+    ("of_broker", "of_topic", "expected"),
+    [
+        ({}, {}, (NO_BOUND, NO_BOUND)),
+        ({}, {DIFFERENCE: "1000"}, (1000, 1000)),
+        ({}, {DIFFERENCE: "1000", BEFORE: "5"}, (5, 1000)),
+        ({}, {DIFFERENCE: "1000", AFTER: "5"}, (1000, 5)),
+        ({}, {DIFFERENCE: "1000", BEFORE: str(NO_BOUND)}, (1000, 1000)),
+        ({DIFFERENCE: "77"}, {}, (77, 77)),
+        ({DIFFERENCE: "77", AFTER: "9"}, {}, (77, 9)),
+        ({DIFFERENCE: "77"}, {DIFFERENCE: "7"}, (77, 77)),  # the broker's counts as if said of each direction
+        ({BEFORE: "9"}, {DIFFERENCE: "7"}, (9, 7)),
+    ],
+)
+def test_a_bound_of_both_directions_counts_where_one_has_none(
+    of_broker: dict[str, str], of_topic: dict[str, str], expected: tuple[int, int]
+) -> None:
+    config = BrokerConfig({**LEAST, **{f"log.{key}": text for key, text in of_broker.items()}})
+    rules = rules_of(TopicConfig(config, of_topic), client=True)
+    assert (rules.timestamp_before_max_ms, rules.timestamp_after_max_ms) == expected
+
+
+def test_what_counts_is_shown_with_where_it_was_said() -> None:
+    config = BrokerConfig({**LEAST, f"log.{DIFFERENCE}": "77", f"log.{FORMAT}": "2.0"})
+    shown = {
+        name: (value, source) for name, value, source, _ in topic_configs.effective(config, Image(), 0, {})
+    }
+    assert len(shown) == 36
+    assert shown[DIFFERENCE] == ("77", topic_configs.STATIC_BROKER_CONFIG)
+    assert shown[BEFORE] == shown[AFTER] == ("77", topic_configs.DEFAULT_CONFIG)
+    assert shown[FORMAT] == ("3.0-IV1", topic_configs.STATIC_BROKER_CONFIG)
+
+
+@pytest.mark.parametrize(("protocol", "format"), [("2.8", "2.0-IV1"), ("3.0", "3.0-IV1")])
+def test_before_protocol_3_0_the_format_is_what_the_broker_says(protocol: str, format: str) -> None:
+    config = made(inter_broker_protocol_version=protocol, log_message_format_version="2.0")
+    assert config.topic_defaults[FORMAT] == format

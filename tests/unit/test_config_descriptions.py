@@ -11,6 +11,7 @@ import pytest
 from pykafkad import config_docs, messages
 from pykafkad.cluster.config_descriptions import Describer
 from pykafkad.config import BROKER_KEYS, TOPIC_KEYS, BrokerConfig
+from pykafkad.config_keys import OF_3_9
 from tests.unit.config_kit import (
     BROKER,
     BROKER_LOGGER,
@@ -132,8 +133,8 @@ def test_a_documentation_is_there_for_every_key_and_only_when_asked_for(broker: 
 
 
 def test_the_documentation_is_of_the_keys_there_are() -> None:
-    assert config_docs.BROKER.keys() == BROKER_KEYS.keys()
-    assert config_docs.TOPIC.keys() == TOPIC_KEYS.keys()
+    assert config_docs.BROKER.keys() == OF_3_9.broker.keys()
+    assert config_docs.TOPIC.keys() == OF_3_9.topic.keys()
     assert all(text.endswith(".") for text in config_docs.BROKER.values())
 
 

@@ -17,6 +17,7 @@ import pytest
 from pykafkad import config_entities, config_table
 from pykafkad.config import BROKER_KEYS, BrokerConfig, TopicConfig, validate_topic_configs
 from pykafkad.config_def import ConfigError, rows
+from pykafkad.config_keys import OF_3_9
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "config"
 
@@ -158,6 +159,28 @@ def test_topic_defaults_come_from_the_broker_keys_that_kafka_asks() -> None:
         assert list(config_entities.TOPIC_SYNONYMS.get(fact["name"], ())) == asked
 
 
+def test_a_cluster_has_the_topic_keys_of_3_9() -> None:
+    facts = {fact["name"]: fact for fact in read("topic-3.9.json.gz")[0]}
+    assert OF_3_9.topic.keys() - facts.keys() == {"internal.segment.bytes"}
+    for name, fact in facts.items():
+        key = OF_3_9.topic[name]
+        assert (key.type, key.default, key.importance) == (fact["type"], fact["default"], fact["importance"])
+        valid = fact.get("valid", {})
+        if valid.get("kind") == "range" and "max" not in valid:
+            assert key.validator == f"{valid['min']}..", name
+
+
+def test_the_broker_keys_of_3_9_alone_are_its_facts() -> None:
+    facts = {fact["name"]: fact for fact in read("broker-3.9.json.gz")[0]}
+    for key in rows(config_table.OF_3_9).values():
+        fact = facts[key.name]
+        ours = (key.type, key.default, key.importance, key.update_mode, bool(key.validator))
+        theirs = (fact["type"], fact["default"], fact["importance"], fact["updateMode"], "valid" in fact)
+        assert ours == theirs, key.name
+
+
 def test_honoured_keys_exist() -> None:
     assert config_table.HONOURED.issubset(BROKER_KEYS)
+    assert config_table.HONOURED_OF_3_9.issubset(OF_3_9.broker.keys() - BROKER_KEYS)
+    assert config_entities.TOPIC_HONOURED_IN_CLUSTER.issubset(OF_3_9.topic)
     assert config_entities.TOPIC_HONOURED.issubset(rows(config_entities.TOPIC))

@@ -14,9 +14,10 @@ import pytest
 import pykafkad
 from pykafkad import config_entities, config_table
 from pykafkad.cluster import config_reports, internal_topics, topic_names
-from pykafkad.cluster.dynamic_config import DYNAMIC, without_effect
+from pykafkad.cluster.dynamic_config import without_effect
 from pykafkad.cluster.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from pykafkad.config import BROKER_KEYS, OWN_KEYS, BrokerConfig
+from pykafkad.config_keys import OF_4_3
 from pykafkad.pure.groups import settings
 
 PACKAGE = Path(pykafkad.__file__).parent
@@ -121,7 +122,7 @@ def test_which_dynamic_keys_change_nothing(name: str, is_without: bool) -> None:
 
 @pytest.mark.parametrize("is_clustered", [False, True])
 def test_every_dynamic_key_either_counts_or_is_said_not_to(is_clustered: bool) -> None:
-    silent = {name for name in DYNAMIC if without_effect(name, is_clustered=is_clustered)}
+    silent = {name for name in OF_4_3.dynamic if without_effect(name, is_clustered=is_clustered)}
     assert silent.isdisjoint(config_table.honoured(is_clustered=is_clustered)) and len(silent) > 40
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from pykafkad import errors, logs
 from pykafkad.cluster.config_rules import CLIENT_METRICS_KEYS, GROUP_KEYS
-from pykafkad.cluster.dynamic_config import DYNAMIC
 from pykafkad.config import BROKER_KEYS, TOPIC_KEYS, BrokerConfig, ConfigError
+from pykafkad.config_keys import OF_4_3
 from pykafkad.coordinator.groups import typed_group_configs
 from tests.unit.config_kit import (
     APPEND,
@@ -94,7 +94,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 KEYS = [
     *((TOPIC, "orders", key) for key in TOPIC_KEYS),
-    *((BROKER, name, key) for name in ("", "1") for key in DYNAMIC.keys() | {"custom", "node.id"}),
+    *((BROKER, name, key) for name in ("", "1") for key in OF_4_3.dynamic.keys() | {"custom", "node.id"}),
     *((GROUP, "readers", key) for key in GROUP_KEYS),
     *((CLIENT_METRICS, "fast", key) for key in CLIENT_METRICS_KEYS),
 ]

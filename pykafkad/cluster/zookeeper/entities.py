@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster.client_quotas import CLIENT_ID, IP, OF_ADDRESSES, OF_CLIENTS, USER, record_of
-from pykafkad.cluster.dynamic_config import DYNAMIC
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE, TOPIC_RESOURCE
 from pykafkad.cluster.metadata_records import config_record
+from pykafkad.config_keys import OF_3_9
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
 from pykafkad.messages import RemoveUserScramCredentialRecord, UserScramCredentialRecord
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 CONFIG, SCRAM, REMOVED_SCRAM, QUOTA = 4, 11, 22, 14  # API keys of records
 TOPICS, BROKERS, CLIENTS, USERS, IPS = "topics", "brokers", "clients", "users", "ips"
 PASSWORDS = tuple(
-    name for name, key in DYNAMIC.items() if key.type == "PASSWORD"
+    name for name, key in OF_3_9.dynamic.items() if key.type == "PASSWORD"
 )  # of listeners: with their names
 RESOURCES = {TOPIC_RESOURCE: TOPICS, BROKER_RESOURCE: BROKERS}
 
