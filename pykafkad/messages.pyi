@@ -2649,6 +2649,7 @@ class DescribeConfigsResponse(Message):
         name: str
         value: str | None
         read_only: bool
+        is_default: bool
         config_source: int
         is_sensitive: bool
         synonyms: list[DescribeConfigsResponse.DescribeConfigsSynonym]
@@ -2660,6 +2661,7 @@ class DescribeConfigsResponse(Message):
             name: str = ...,
             value: str | None = ...,
             read_only: bool = ...,
+            is_default: bool = ...,
             config_source: int = ...,
             is_sensitive: bool = ...,
             synonyms: list[DescribeConfigsResponse.DescribeConfigsSynonym] = ...,
@@ -4768,12 +4770,14 @@ class ListOffsetsRequest(Message):
         partition_index: int
         current_leader_epoch: int
         timestamp: int
+        max_num_offsets: int
         def __init__(
             self,
             *,
             partition_index: int = ...,
             current_leader_epoch: int = ...,
             timestamp: int = ...,
+            max_num_offsets: int = ...,
             unknown_tags: dict[int, bytes] | None = ...,
         ) -> None: ...
 
@@ -4806,6 +4810,7 @@ class ListOffsetsResponse(Message):
     class ListOffsetsPartitionResponse(Struct):
         partition_index: int
         error_code: int
+        old_style_offsets: list[int]
         timestamp: int
         offset: int
         leader_epoch: int
@@ -4814,6 +4819,7 @@ class ListOffsetsResponse(Message):
             *,
             partition_index: int = ...,
             error_code: int = ...,
+            old_style_offsets: list[int] = ...,
             timestamp: int = ...,
             offset: int = ...,
             leader_epoch: int = ...,

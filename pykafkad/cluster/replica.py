@@ -18,7 +18,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.pure.replication import NOWHERE, UNKNOWN, Leadership, Members
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Sequence
+    from collections.abc import Callable, Container, Generator, Sequence
     from typing import Protocol
 
     from _typeshed import ReadableBuffer
@@ -404,6 +404,9 @@ class Replica:
 
     def offset_for_timestamp(self, timestamp: int) -> Finding:
         return self.log.offset_for_timestamp(timestamp)
+
+    def times_of_segments(self) -> Generator[None, None, list[tuple[int, int]]]:
+        return self.log.times_of_segments()
 
     def max_timestamp_offset(self) -> Finding:
         return self.log.max_timestamp_offset()

@@ -1,7 +1,9 @@
 """The APIs of a broker in a cluster on ZooKeeper: those of Apache Kafka 3.9's brokers there, in its versions.
 
-What brokers ask each other is served here alone. Of the others the newest version is 3.9's; the oldest stays 4.3.1's,
-which dropped what no client of the last ten years asks for. Left out: what only a quorum of controllers has.
+What brokers ask each other is served here alone. Of the others the newest version is 3.9's, and the oldest, too, where
+OLDEST has it; else it is 4.3.1's, which dropped what clients of before 2016 ask for. Not served of that: records in
+formats 0 and 1 (Fetch to version 3), offsets of groups in ZooKeeper (OffsetCommit to 1, OffsetFetch 0), and
+ControlledShutdown 0, whose header has no client id. Left out: what only a quorum of controllers has.
 """
 
 from __future__ import annotations
@@ -16,6 +18,9 @@ NEWEST = {
     43: 2, 44: 1, 45: 0, 46: 0, 47: 0, 48: 1, 49: 1, 50: 0, 60: 1, 61: 0, 65: 0, 66: 1, 68: 0, 69: 0,
 }  # fmt: skip
 
+# Where 4.0 dropped versions. What they have not is the schemas' matter: the handlers see its default, and answer alike.
+OLDEST = {2: 0, 19: 0, 20: 0, 23: 0, 27: 0, 29: 0, 30: 0, 31: 0, 32: 0, 34: 0, 35: 0}
+
 BETWEEN_BROKERS = {
     4: Api(4, "leader_and_isr", (0, 7)),
     5: Api(5, "stop_replica", (0, 4)),
@@ -29,7 +34,12 @@ APIS: dict[int, Api] = dict(
     sorted(
         {
             **{
-                key: Api(key, api.module, (api.versions[0], NEWEST[key]), advertised=api.is_advertised)
+                key: Api(
+                    key,
+                    api.module,
+                    (OLDEST.get(key, api.versions[0]), NEWEST[key]),
+                    advertised=api.is_advertised,
+                )
                 for key, api in OF_A_SINGLE_NODE.items()
                 if key in NEWEST
             },

@@ -1,4 +1,4 @@
-"""ListOffsets (key 2), versions 1 to 11.
+"""ListOffsets (key 2), versions 1 to 11; in a cluster on ZooKeeper version 0, too (list_offsets_0.py).
 
 The offset for a timestamp, or for one of: latest -1, earliest -2, the maximum timestamp -3 (KIP-734), earliest local -4
 (KIP-405), latest tiered -5 (KIP-1005), earliest pending upload -6 (KIP-1023). There is no tiered storage here, so the
@@ -18,6 +18,7 @@ from pykafkad.slices import begun, each
 
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from typing import TypeVar
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.context import Context
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
     PartitionRequest = ListOffsetsRequest.ListOffsetsPartition
     Finding = Generator[None, None, "Found"]
-    LogFinding = Generator[None, None, "Found | None"]
+    T = TypeVar("T")
 
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
@@ -57,6 +58,10 @@ needs = (Need(DESCRIBE, TOPIC, "topics.name", denied=LAST),)
 
 
 def handle(broker: Broker, request: ListOffsetsRequest, context: Context) -> OrWork[ListOffsetsResponse]:
+    if not context.version:
+        from pykafkad.handlers import list_offsets_0
+
+        return begun(list_offsets_0.answer(broker, request))
     return begun(answer(broker, request, context.version))
 
 
@@ -168,13 +173,15 @@ def by_time(broker: Broker, partition: Replica, timestamp: int, end: int) -> Fin
     return found
 
 
-def while_it_is_there(broker: Broker, partition: Replica, work: LogFinding) -> LogFinding:
+def while_it_is_there(
+    broker: Broker, partition: Replica, work: Generator[None, None, T]
+) -> Generator[None, None, T]:
     """The result of the work, or KafkaError if the partition was deleted or failed between two slices."""
     while True:
         try:
             next(work)
         except StopIteration as end:
-            return cast("Found | None", end.value)
+            return cast("T", end.value)
         yield
         if find(broker, partition.topic, partition.index) is not partition:
             raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)

@@ -403,7 +403,7 @@ def test_a_cluster_serves_the_versions_of_3_9_and_no_features(desk: ClusterDesk)
         5: (0, 4),
         6: (0, 8),
         26: (0, 4),
-        27: (1, 1),
+        27: (0, 1),
     }
     assert not rows.keys() & {55, 64, 71, 75, 80, 81}
     assert (answer.supported_features, answer.finalized_features) == ([], [])

@@ -47,7 +47,7 @@ from pykafkad.storage.log.context import NOBODY
 from pykafkad.storage.log.removal import mark_all_deleted
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Generator
 
     from _typeshed import ReadableBuffer
 
@@ -600,7 +600,11 @@ class Log:
         """Work that finds the first record with the log's greatest timestamp."""
         return self._find(lambda: lookups.max_timestamp_offset(self))
 
-    def _find(self, question: Callable[[], lookups.Finding]) -> lookups.Finding:
+    def times_of_segments(self) -> Generator[None, None, list[tuple[int, int]]]:
+        """Work that finds (offset, time) of each segment: where it begins, and when it was last written to."""
+        return self._find(lambda: lookups.times_of_segments(self))
+
+    def _find(self, question: Callable[[], Generator[None, None, Answer]]) -> Generator[None, None, Answer]:
         while True:
             try:
                 return (yield from question())

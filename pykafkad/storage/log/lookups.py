@@ -71,6 +71,17 @@ def first_record_since(partition: Log, segment: Segment, timestamp: int) -> Find
     return None
 
 
+def times_of_segments(partition: Log) -> Generator[None, None, list[tuple[int, int]]]:
+    """Where each segment begins, and when it was last written to."""
+    found = []
+    for place, segment in enumerate(partition.segments):
+        if place % SEGMENTS_AT_ONCE == SEGMENTS_AT_ONCE - 1:
+            yield
+            check_there(partition, segment)
+        found.append((max(segment.base_offset, partition.log_start_offset), files.modified_ms(segment.path)))
+    return found
+
+
 def max_timestamp_offset(partition: Log) -> Finding:
     for place, segment in enumerate(partition.segments):
         if place % SEGMENTS_AT_ONCE == SEGMENTS_AT_ONCE - 1:
