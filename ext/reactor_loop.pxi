@@ -206,7 +206,7 @@ cdef class Reactor:
 
     cdef int one_pass(self, int timeout_ms) except -1:
         cdef int count
-        cdef bint control = False, heavy
+        cdef bint control = False, heavy, due
         timeout_ms = self.allowed_wait(timeout_ms)
         self.free_slabs()
         with nogil:
@@ -218,14 +218,16 @@ cdef class Reactor:
         self.now_ms = self.monotonic_ms()
         self.holds.begin()
         heavy = self.take_light(count)
-        if self.dirty and (heavy or control or self.posts or self.soon or self.resuming_heavy or self.has_due_timer()):
+        due = self.has_due_timer()
+        if self.dirty and (heavy or control or due or self.posts or self.soon or self.resuming_heavy):
             self.answer()
         self.late_us = self.holds.mark_us + LATE_US
         if control:
             self.run_control()
         if self.posts:
             self.run_posts()
-        self.run_timers()
+        if due:
+            self.run_timers()
         if self.soon:
             self.run_soon()
         self.owes_turn = True
@@ -351,10 +353,7 @@ cdef class Reactor:
         """Those due; one that a callback adds waits for the next pass even if it is due at once."""
         cdef Timer timer
         cdef uint64_t limit = self.timers.next_sequence
-        cdef int64_t now_us
-        if self.timers.count == 0:
-            return 0
-        now_us = self.monotonic_us()
+        cdef int64_t now_us = self.monotonic_us()
         while self.timers.count and self.timers.items[0].deadline_us <= now_us and self.timers.items[0].sequence < limit:
             timer = <Timer>self.timers.items[0].owner
             timer.leave()
