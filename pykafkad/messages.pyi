@@ -5082,6 +5082,7 @@ class OffsetCommitRequest(Message):
         partition_index: int
         committed_offset: int
         committed_leader_epoch: int
+        commit_timestamp: int
         committed_metadata: str | None
         def __init__(
             self,
@@ -5089,6 +5090,7 @@ class OffsetCommitRequest(Message):
             partition_index: int = ...,
             committed_offset: int = ...,
             committed_leader_epoch: int = ...,
+            commit_timestamp: int = ...,
             committed_metadata: str | None = ...,
             unknown_tags: dict[int, bytes] | None = ...,
         ) -> None: ...

@@ -87,7 +87,7 @@ def test_the_oldest_versions_are_those_of_the_real_one(cluster: Old) -> None:
     }
     assert {key: oldest[OUR][key] for key in OLDEST} == {key: oldest[REAL][key] for key in OLDEST}
     newer = {key for key, version in oldest[OUR].items() if version != oldest[REAL].get(key)}
-    assert newer == {1, 7, 8, 9}  # Fetch, ControlledShutdown, OffsetCommit, OffsetFetch
+    assert newer == {1, 7}  # Fetch, ControlledShutdown
 
 
 def test_a_topic_that_cannot_be_made_or_removed_is_refused_in_their_forms(cluster: Old) -> None:
@@ -197,3 +197,77 @@ def test_markers(cluster: Old) -> None:
         return request(markers=[marker])
 
     cluster.both(make, 0)
+
+
+def committing(topics: dict[str, list[tuple[int, int]]], metadata: str | None = "m", **fields: Any) -> Any:
+    request = messages.OffsetCommitRequest
+    return request(
+        topics=[
+            request.OffsetCommitRequestTopic(
+                name=name,
+                partitions=[
+                    request.OffsetCommitRequestPartition(
+                        partition_index=index, committed_offset=offset, committed_metadata=metadata
+                    )
+                    for index, offset in rows
+                ],
+            )
+            for name, rows in topics.items()
+        ],
+        **fields,
+    )
+
+
+def fetching(group: str, topics: dict[str, list[int]]) -> Any:
+    request = messages.OffsetFetchRequest
+    named = [
+        request.OffsetFetchRequestTopic(name=name, partition_indexes=topics[name]) for name in sorted(topics)
+    ]
+    return request(group_id=group, topics=named)
+
+
+def rows_of(answer: Any, *fields: str) -> list[Any]:
+    """Without their order, which is a hash map's."""
+    return sorted(
+        (topic.name, row.partition_index, *(getattr(row, field) for field in fields))
+        for topic in answer.topics
+        for row in topic.partitions
+    )
+
+
+@pytest.mark.parametrize(
+    ("group", "metadata"),
+    [("old", None), ("old", "m"), ("ä/b", ""), ("old", "x" * 4097), ("", ""), ("..", ""), ("a//b", "")],
+)
+def test_offsets_in_zookeeper(cluster: Old, group: str, metadata: str | None) -> None:
+    """Each keeps them for another group, and both are asked for both."""
+    offsets = {REAL: 3, OUR: 3}
+    names = {id: f"{group}-{id}" if group not in ("", "..") else group for id in NAMES}
+    wanted = {NAMES[OUR]: [(0, 3), (7, 1)], "nobody's": [(0, 1)]}
+    said = {}
+    for id, name in names.items():
+        wanted[NAMES[OUR]][0] = (0, offsets[id])
+        answer = cluster.ask(id, committing(wanted, metadata, group_id=name), 0)
+        said[id] = rows_of(answer, "error_code")
+    assert said[OUR] == said[REAL]
+    indexes = {name: [index for index, _ in rows] for name, rows in wanted.items()}
+    for name in names.values():
+        found = {
+            id: rows_of(
+                cluster.ask(id, fetching(name, indexes), 0), "committed_offset", "metadata", "error_code"
+            )
+            for id in NAMES
+        }
+        assert found[OUR] == found[REAL]
+        if (group, metadata) == ("old", None):
+            assert (NAMES[OUR], 0, 3, "", errors.NONE) in found[OUR]
+
+
+def test_an_offset_is_written_over(cluster: Old) -> None:
+    for id, offset in ((REAL, 10), (OUR, 11), (REAL, 12)):
+        rows = {NAMES[OUR]: [(0, offset)]}
+        answer = cluster.ask(id, committing(rows, group_id="shared"), 0)
+        assert rows_of(answer, "error_code") == [(NAMES[OUR], 0, errors.NONE)]
+        for other in NAMES:
+            answer = cluster.ask(other, fetching("shared", {NAMES[OUR]: [0]}), 0)
+            assert rows_of(answer, "committed_offset") == [(NAMES[OUR], 0, offset)]

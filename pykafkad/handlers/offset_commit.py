@@ -1,4 +1,5 @@
 """OffsetCommit (key 8), versions 2 to 10: stores committed offsets of a group. Topic ids instead of names since 10.
+In a cluster on ZooKeeper also 1, which says when an offset was committed, and 0 (zookeeper_offsets.py).
 
 Partitions that do not exist are refused here; the rules of groups are in pure/groups/offset_requests.
 """
@@ -41,6 +42,10 @@ needs = (
 def handle(
     broker: Broker, request: OffsetCommitRequest, context: Context
 ) -> OrWork[OffsetCommitResponse | Context]:
+    if not context.version:
+        from pykafkad.handlers import zookeeper_offsets
+
+        return begun(zookeeper_offsets.commit(broker, request, context))
     topics = request.topics
     if broker.authorizer is not None or not few_that_exist(broker, topics, context.version):
         return begun(in_slices(broker, request, context))

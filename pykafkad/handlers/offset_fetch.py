@@ -1,7 +1,8 @@
 """OffsetFetch (key 9), versions 1 to 10: the committed offsets of one group up to 7, of several groups since 8.
 
 No topics (null, since 2) means all of them. require_stable (7, KIP-447) refuses partitions for which an open
-transaction has an offset; member id and epoch (9, KIP-848) are checked; topic ids instead of names since 10.
+transaction has an offset; member id and epoch (9, KIP-848) are checked; topic ids instead of names since 10. In a cluster
+on ZooKeeper there is version 0, too (zookeeper_offsets.py).
 """
 
 from __future__ import annotations
@@ -52,6 +53,10 @@ needs = (
 
 def handle(broker: Broker, request: OffsetFetchRequest, context: Context) -> OrWork[OffsetFetchResponse]:
     version = context.version
+    if not version:
+        from pykafkad.handlers import zookeeper_offsets
+
+        return zookeeper_offsets.fetch(broker, request, context)
     groups = request.groups if version >= GROUPS_SINCE else [as_group(request)]
 
     def refuse(error: KafkaError) -> OffsetFetchResponse:

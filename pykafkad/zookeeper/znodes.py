@@ -174,6 +174,11 @@ def log_dir_event(suffix: str = "") -> str:
     return f"{LOG_DIR_EVENTS}/log_dir_event_{suffix}"
 
 
+def consumer_offset(group: str, topic: str, index: int) -> str:
+    """Where consumers of before 0.8.2 keep an offset."""
+    return f"/consumers/{group}/offsets/{topic}/{index}"
+
+
 def name_in(path: str) -> str:
     return path.rpartition("/")[2]
 

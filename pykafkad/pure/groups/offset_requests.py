@@ -52,6 +52,7 @@ DeletedTopic = OffsetDeleteResponse.OffsetDeleteResponseTopic
 DeletedPartition = OffsetDeleteResponse.OffsetDeleteResponsePartition
 
 DEFAULT_RETENTION = -1
+NOW = -1  # as the time of a commit
 NEW_ERRORS_SINCE = 9  # the first version of OffsetCommit that has GROUP_ID_NOT_FOUND
 NO_OFFSET = -1
 TOMBSTONES_AT_ONCE = 1_000  # of a topic that was deleted
@@ -136,11 +137,12 @@ def committed(
             answers.append(CommittedPartition(partition_index=index, error_code=OFFSET_METADATA_TOO_LARGE))
             continue
         answers.append(CommittedPartition(partition_index=index))
+        said_ms = getattr(item, "commit_timestamp", NOW)  # in version 1 alone
         value = OffsetCommitValue(
             offset=item.committed_offset,
             leader_epoch=item.committed_leader_epoch,
             metadata=metadata,
-            commit_timestamp=now_ms,
+            commit_timestamp=now_ms if said_ms == NOW else said_ms,
             expire_timestamp=expire_ms,
             topic_id=topic_id,
         )
