@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from pykafkad.storage.directories import LogDirectory
 
 DRAIN_MS = 5_000  # how long answers under way may take to leave at shutdown
-COLLECTOR_THRESHOLD = 1_000  # objects made and kept before the cycle collector looks at the young ones
+COLLECTOR_THRESHOLD = 2_000  # objects made and kept before the cycle collector looks at the young ones
 MANY_THREADS = 1 << 20  # those who hand out the work have a limit of their own
 # Without a throttle a cleaning takes all that a processor gives, and the loop would wait for its turn. No more than 5:
 # when other processes come first, one that has Python's lock keeps the loop from it the longer.
@@ -379,9 +379,10 @@ def give_up(number: int, frame: object) -> None:
 
 
 def quiet_collector() -> None:
-    """What start made stays, so the cycle collector need not walk it; requests leave no cycles, and what they have at a
-    time is few objects. Where a large one keeps what it makes, the collector comes often and walks little each time, a
-    thousand objects in a quarter of a millisecond. The oldest, which may be all topics there are, it hardly ever walks.
+    """What start made stays, so the cycle collector need not walk it; requests leave no cycles, and what some hundred in
+    flight have at a time is fewer objects than it waits for. Where a large one keeps what it makes, the collector comes
+    often and walks little each time, a thousand objects in a quarter of a millisecond. The oldest, which may be all
+    topics there are, it hardly ever walks.
     """
     gc.freeze()
     gc.enable()
