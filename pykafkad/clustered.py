@@ -230,6 +230,7 @@ class ClusterBroker(Broker):
             self.cluster,
             self.cluster.peers,
             self.reactor.call_later,
+            lambda: self.cluster.controlling.untold,
             partial(self.reactor.call_soon, self.reactor.stop),
         ).ask()
 

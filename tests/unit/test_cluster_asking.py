@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, cast
 
+import pytest
+
 from pykafkad import errors, messages
 from pykafkad.cluster.zookeeper.departure import Departure
 from pykafkad.cluster.zookeeper.producer_ids import ATTEMPTS, ProducerIds
@@ -123,8 +125,15 @@ class Leaving:
         self.cluster, self.peers, self.later = Cluster(), FakePeers(), Later()
         self.cluster.controller_id = controller_id
         self.gone: list[bool] = []
+        self.untold = 0
         self.departure = Departure(
-            CONFIG, 5, self.cluster, self.peers, self.later, lambda: self.gone.append(True)
+            CONFIG,
+            5,
+            self.cluster,
+            self.peers,
+            self.later,
+            lambda: self.untold,
+            lambda: self.gone.append(True),
         )
         self.departure.ask()
 
@@ -146,6 +155,21 @@ def test_a_broker_goes_when_the_controller_has_moved_what_it_led() -> None:
     assert not leaving.gone
     sent.done(left())
     assert leaving.gone == [True]
+
+
+@pytest.mark.parametrize(("untold_for", "goes_after"), [(3, 3), (1_000, 100)])
+def test_a_controller_goes_when_the_others_know_or_have_had_a_second_for_it(
+    untold_for: int, goes_after: int
+) -> None:
+    leaving = Leaving()
+    leaving.untold = 1
+    leaving.peers.take().done(left())
+    waited = 0
+    while not leaving.gone:
+        waited += 1
+        leaving.untold = int(waited < untold_for)
+        leaving.later.fire()
+    assert waited == goes_after
 
 
 def test_a_controller_that_cannot_is_asked_as_often_as_the_config_says() -> None:

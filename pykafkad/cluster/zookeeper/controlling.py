@@ -74,6 +74,10 @@ class Controlling:
         return self.machine.term is not None
 
     @property
+    def untold(self) -> int:
+        return self.channels.waiting
+
+    @property
     def is_idle(self) -> bool:
         return not self._is_busy and not self._line
 

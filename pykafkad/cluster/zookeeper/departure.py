@@ -1,7 +1,8 @@
 """The controlled shutdown: before it stops, a broker asks the controller to move what it leads (KIP-143, KIP-380).
 
 A controller that cannot, or does not answer, is asked again controlled.shutdown.max.retries times; then the broker goes
-all the same, and its partitions have no leader until the controller notices.
+all the same, and its partitions have no leader until the controller notices. A broker that is the controller itself goes
+when the others have been told, or have had a second for it: else they would learn it of the next controller only.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from pykafkad.net.peers import Connections
 
 VERSION = 3
+TOLD_MS, LOOK_MS = 1_000, 10  # how long the others may take, and how often it is looked whether they know
 
 log = logger("server")
 
@@ -33,10 +35,12 @@ class Departure:
         cluster: Asking,
         connections: Connections,
         call_later: Callable[..., Any],
+        untold: Callable[[], int],
         done: Callable[[], None],
     ) -> None:
+        """`untold`: how many requests of the controller that this broker is have no answer; 0 where another one is."""
         self._node_id, self._cluster, self._connections = node_id, cluster, connections
-        self._call_later, self._done = call_later, done
+        self._call_later, self._untold, self._done = call_later, untold, done
         self._left: int = config["controlled.shutdown.max.retries"]
         self._pause_ms: int = config["controlled.shutdown.retry.backoff.ms"]
         self._purpose = Purpose(
@@ -60,6 +64,12 @@ class Departure:
             self._again(f"{len(answer.remaining_partitions)} partitions have nobody else to lead them")
         else:
             log.info("the controller has moved what this broker led")
+            self._go(TOLD_MS // LOOK_MS)
+
+    def _go(self, looks: int) -> None:
+        if looks and self._untold():
+            self._call_later(LOOK_MS, lambda: self._go(looks - 1))
+        else:
             self._done()
 
     def _again(self, why: str) -> None:

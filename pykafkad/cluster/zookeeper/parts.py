@@ -92,6 +92,10 @@ class Controlling(Protocol):
 
     @property
     def is_active(self) -> bool: ...
+    @property
+    def untold(self) -> int:
+        """How many of its requests to the brokers have no answer yet."""
+
     def begin(self) -> None:
         """The broker is registered: stand for election, watch who is elected."""
 
