@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 from pykafkad import errors
 from pykafkad.cluster.kraft.cluster import KraftCluster
@@ -31,8 +31,10 @@ from pykafkad.server import Broker, NoLogs
 from pykafkad.storage.directories import META_PROPERTIES
 from pykafkad.storage.manager import LogManager
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.clock import Clock
     from pykafkad.cluster.zookeeper.parts import Cluster

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from pykafkad import __version__, config_single_node
 from pykafkad.errors import StartupError
 from pykafkad.logs import FORMATS, LEVELS, logger, set_format, set_level
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from typing import TypeVar

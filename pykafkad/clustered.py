@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from functools import partial
 from random import randrange
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 from pykafkad.cluster.publishing import CONTROLLER
 from pykafkad.cluster.zookeeper.changes import ClusterChanges
@@ -41,8 +41,10 @@ from pykafkad.zookeeper.client import NODE_EXISTS, OK, Create, GetData, State
 from pykafkad.zookeeper.kazoo_client import KazooZooKeeper
 from pykafkad.zookeeper.settings import settings_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from pykafkad.clock import Clock
     from pykafkad.cluster.controller import Told

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from types import ModuleType

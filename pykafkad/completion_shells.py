@@ -6,10 +6,9 @@ a broker are never expanded or run by the shell.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.tools.options import NONE, STRING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -16,11 +16,10 @@ Invariants:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import Protocol
+    from typing import Any, Protocol
 
     class Compressor(Protocol):
         def compress(self, data: bytes) -> bytes: ...

@@ -14,8 +14,6 @@ loopback interface.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import (
     config_authorizer,
     config_checks,
@@ -34,8 +32,10 @@ from pykafkad.config_keys import BROKER_KEYS, OF_3_9, OF_4_3, OWN_KEYS, TOPIC_KE
 from pykafkad.config_listeners import Endpoint
 from pykafkad.pure import java
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 
 __all__ = [

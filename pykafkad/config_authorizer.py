@@ -7,10 +7,9 @@ everybody in.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.config_def import ConfigError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
 

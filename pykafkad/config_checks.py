@@ -6,10 +6,9 @@ topic whenever its configs are set. Values that are wrong by themselves were fou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.config_def import ConfigError, show
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -6,11 +6,10 @@ and inter-broker protocols from before topics had ids.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.config_def import ConfigError
 from pykafkad.pure import releases
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Protocol

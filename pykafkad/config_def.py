@@ -14,10 +14,9 @@ Validators are short texts in the tables, parsed when a value is checked:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.pure import java, releases
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 

@@ -7,11 +7,10 @@ name that OF_4_3 has.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import config_entities, config_table
 from pykafkad.config_def import ConfigError, Key, rows
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

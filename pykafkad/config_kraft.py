@@ -7,11 +7,10 @@ SASL.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.config_def import ConfigError
 from pykafkad.pure import java
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Any, Protocol

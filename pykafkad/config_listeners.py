@@ -8,11 +8,10 @@ should be encrypted or authenticated is ever served in the clear.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.config_def import BLANKS_BESIDE_COMMAS, JAVA_BLANKS, ConfigError, show
 from pykafkad.pure import java
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

@@ -7,10 +7,9 @@ them costs four files.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.pure import java
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.hot.wire import Exchange
 from pykafkad.pure.authorization import ANONYMOUS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.waiting import Waiter
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.logs import logger
 from pykafkad.message_views import cut
 from pykafkad.pure.acls import OPERATION_NAMES, TYPE_NAMES
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.pure.authorization import Principal
     from pykafkad.quiet import Allows

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from functools import partial
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import handlers, messages
 from pykafkad.context import Context
@@ -23,9 +22,10 @@ from pykafkad.handlers import Unanswerable
 from pykafkad.hot.wire import RequestReader, Route, WireError, WorkInSlices
 from pykafkad.logs import TRACE, follow, logger, unfollow, where
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pykafkad.handlers.broker import Broker
     from pykafkad.large import LargeMessages

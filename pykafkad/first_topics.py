@@ -4,10 +4,9 @@ KAFKA_CREATE_TOPICS. The form is NAME:PARTITIONS:REPLICAS[:CLEANUP.POLICY], seve
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.config_def import ConfigError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from functools import partial
-from typing import Any
 
 from pykafkad.hot.wire import Exchange
 from pykafkad.logs import logger
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 DEFAULT_MS = 100
 CLIENT_ID_SHOWN = 60

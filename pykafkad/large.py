@@ -15,12 +15,13 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pykafkad import slices
 from pykafkad.hot import wire
 from pykafkad.logs import logger
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.workers import Done, Work

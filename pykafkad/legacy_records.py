@@ -12,13 +12,14 @@ this is plain Python. What is accepted and refused is as in Kafka. KIP-31 (relat
 from __future__ import annotations
 
 import zlib
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.hot import records
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
+    from typing import Any
 
     from pykafkad.hot.records import Batches, Record, Rules
 

@@ -14,10 +14,11 @@ import os
 import stat
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TextIO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, TextIO
 
 TRACE, DEBUG, INFO, WARN, ERROR, FATAL, OFF = 5, 10, 20, 30, 40, 50, 100
 LEVELS = {"trace": TRACE, "debug": DEBUG, "info": INFO, "warn": WARN, "error": ERROR, "off": OFF}

@@ -8,13 +8,14 @@ not at all. No value of the view is part of the message, so whoever keeps the vi
 from __future__ import annotations
 
 from functools import cache
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.hot import wire
 from pykafkad.uuids import ZERO, to_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 NODES = 400  # values in a view
 ELEMENTS = 8  # of an array

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING
 
 from pykafkad import cli
 from pykafkad.cli import EXIT_USAGE, Options, UsageError
@@ -28,6 +27,7 @@ from pykafkad.storage.overlay import overlay
 from pykafkad.storage.overlay.opened import OpenedLogs
 from pykafkad.uuids import random_uuid, to_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

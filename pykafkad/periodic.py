@@ -11,9 +11,11 @@ A job that raises an exception runs again at its next time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.clock import Clock
 
 SHORTEST_MS = (

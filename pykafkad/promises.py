@@ -15,12 +15,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Container
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import KAFKA_STORAGE_ERROR, NONE, NOT_LEADER_OR_FOLLOWER, REQUEST_TIMED_OUT, KafkaError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pykafkad.context import Context
     from pykafkad.storage.log.log import Log

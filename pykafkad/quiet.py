@@ -8,8 +8,8 @@ debug level all lines are logged.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.logs import Logger
 

@@ -9,15 +9,16 @@ lines and no answer.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.logs import DEBUG, TRACE, logger
 from pykafkad.message_views import LOOKED_AT, cut, error_codes, names, view
 from pykafkad.pure.fetch_session import NO_SESSION
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.context import Context
 

@@ -11,13 +11,13 @@ import os
 import signal
 import subprocess
 import sys
-from typing import TYPE_CHECKING
 
 from pykafkad import cli
 from pykafkad.cli import EXIT_STARTUP, EXIT_USAGE, Options, UsageError
 from pykafkad.testing.broker import Broker
 from pykafkad.testing.errors import BrokerError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import FrameType

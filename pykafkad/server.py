@@ -11,10 +11,8 @@ import _socket
 import gc
 import os
 import resource
-import signal
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import first_topics
 from pykafkad.clock import Clock
@@ -41,8 +39,11 @@ from pykafkad.serving import ServingBroker
 from pykafkad.storage.manager import LogManager
 from pykafkad.workers import Workers
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import signal
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.cluster.acls import LocalAcls
     from pykafkad.cluster.controller import RunningController
@@ -53,6 +54,8 @@ if TYPE_CHECKING:
     from pykafkad.pure.acl_rules import Rules
     from pykafkad.slices import Work
     from pykafkad.storage.directories import LogDirectory
+else:
+    import _signal as signal  # without its module's enums, 2 ms of each start
 
 DRAIN_MS = 5_000  # how long answers under way may take to leave at shutdown
 COLLECTOR_THRESHOLD = 2_000  # objects made and kept before the cycle collector looks at the young ones
@@ -289,7 +292,7 @@ class Broker(ServingBroker):
 
     def _on_signal(self) -> None:
         numbers = self._signal_sockets[0].recv(64)
-        self.stop(signal.Signals(numbers[0]).name)
+        self.stop(name_of(numbers[0]))
 
     def stop(self, reason: str) -> None:
         """End the run in order, after the pass under way."""
@@ -364,17 +367,23 @@ class Broker(ServingBroker):
             self.reactor.run_pass(100)
 
 
-def stop_signals() -> list[signal.Signals]:
+def stop_signals() -> list[int]:
     """The signals that ask for an orderly stop; nohup has SIGHUP ignored, and that stays."""
-    found = [signal.SIGTERM, signal.SIGINT]
+    found: list[int] = [signal.SIGTERM, signal.SIGINT]
     if signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         found.append(signal.SIGHUP)
     return found
 
 
+def name_of(number: int) -> str:
+    from signal import Signals
+
+    return Signals(number).name
+
+
 def give_up(number: int, frame: object) -> None:
     """A signal while the broker starts: nothing is served yet, and the next start begins anew."""
-    log.warn(f"{signal.Signals(number).name}: stopping before everything is loaded")
+    log.warn(f"{name_of(number)}: stopping before everything is loaded")
     raise SystemExit(SIGNALLED + number)
 
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from functools import partial
 from types import MethodType
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster.replicas import Replicas
 from pykafkad.context import ConnectionState
@@ -25,9 +24,10 @@ from pykafkad.quiet import Quiet
 from pykafkad.slices import Slices
 from pykafkad.waiting import Waiting
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pykafkad.clock import Clock
     from pykafkad.cluster.acls import Acls

@@ -8,9 +8,11 @@ good part of the cost of a small request.
 
 from __future__ import annotations
 
-from typing import Any
-
 from pykafkad.hot.wire import define
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 ONE = b"\x02"  # the count of a compact array, plus one
 NO_TAGS = b"\x00"

@@ -29,20 +29,27 @@ came; work that waits costs nothing, and goes on to its next plain yield even if
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, TypeVar, Union
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from typing import Any, TypeVar, Union
+
     from typing_extensions import TypeIs
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     from pykafkad.clock import Clock
 
+    T = TypeVar("T")
     Result = TypeVarWithDefault("Result", default=Any)
     Work = Generator[Any, None, Result]  # Work[int] returns a number
     # What a handler returns: its answer, or work that comes to it.
     OrWork = Union[Result, Work[Result]]  # noqa: UP007 (mypy takes no other form of an alias of a type variable)
+    Done = Callable[[Any], None]
+    Wanted = Callable[[], bool]
+    Run = Callable[[Work, Done], None]  # Slices.run, for modules that do not know the broker
 else:
     Work = Generator
 
@@ -51,11 +58,6 @@ STEPS_AT_ONCE = 16  # steps of work that may be small
 ELEMENTS_AT_ONCE = 16  # cheap steps
 CHUNK = 256  # items of some 0.1 us each
 GO_ON = True  # yielded by work that must be done to its end, whether or not anybody waits for the result
-
-Done = Callable[[Any], None]
-Wanted = Callable[[], bool]
-Run = Callable[[Work, Done], None]  # Slices.run, for modules that do not know the broker
-T = TypeVar("T")
 
 
 class Wait:

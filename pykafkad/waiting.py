@@ -11,21 +11,23 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Protocol
+
     from pykafkad.cluster.replica import Replica, Tail
 
     Moved = dict[Any, None]  # used as an ordered set, of what is waited for: replicas, or ends of their logs
     Attempt = Callable[[bool, Moved], bool]
 
+    class Timer(Protocol):
+        def cancel(self) -> None: ...
+
+
 # How much is asked at the end of a pass, in partitions of those that are asked; each waiter counts as some at least.
 PARTITIONS_IN_A_PASS = 1024
 PARTITIONS_OF_ANY = 16
-
-
-class Timer(Protocol):
-    def cancel(self) -> None: ...
 
 
 class Waiter:

@@ -13,15 +13,20 @@ import sys
 from _queue import SimpleQueue
 from _thread import start_new_thread
 from collections.abc import Callable
-from typing import Any
 
 from pykafkad.logs import logger
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    Work = Callable[[], Any]
+    Done = Callable[[Any], None]
+    Submit = Callable[[Work, Done], None]
+
+
 LIMIT = 4
 
-Work = Callable[[], Any]
-Done = Callable[[Any], None]
-Submit = Callable[[Work, Done], None]
 
 log = logger("workers")
 

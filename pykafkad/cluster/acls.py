@@ -8,7 +8,7 @@ that is there already is not made again, and a request comes to be as a whole or
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -18,6 +18,7 @@ from pykafkad.pure.acls import ALLOW, DENY, Acl, check, check_codes, check_filte
 from pykafkad.slices import GO_ON
 from pykafkad.uuids import random_uuid
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 

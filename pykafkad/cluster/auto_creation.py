@@ -7,8 +7,6 @@ soon as the metadata has the topic. Invariant: whoever waits for a topic is told
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster import internal_topics
 from pykafkad.cluster.topic_creation import MAX_PARTITIONS_IN_REQUEST, TOO_MANY_PARTITIONS, Planned
 from pykafkad.cluster.turns import tell
@@ -16,6 +14,7 @@ from pykafkad.errors import INVALID_REPLICATION_FACTOR, POLICY_VIOLATION, KafkaE
 from pykafkad.logs import logger
 from pykafkad.slices import chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -7,8 +7,6 @@ Invariant: an entity of a request is taken or refused as a whole.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.cluster.turns import Turns
 from pykafkad.config_def import rows
@@ -18,8 +16,10 @@ from pykafkad.messages import ClientQuotaRecord
 from pykafkad.pure import java
 from pykafkad.slices import GO_ON, chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Mapping, Sequence, Set
+    from typing import Any
 
     from pykafkad.cluster.controller import Controller
     from pykafkad.cluster.metadata_records import Record

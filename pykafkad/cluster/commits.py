@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import metadata_records
 from pykafkad.cluster.handover import MAX_RECORDS_IN_BATCH
@@ -26,15 +25,18 @@ from pykafkad.logs import logger
 from pykafkad.slices import GO_ON, chunks, run_at_once
 from pykafkad.workers import submit_inline
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.cluster.publishing import Preparation, Publishers
     from pykafkad.slices import Run, Work
     from pykafkad.workers import Submit
 
-Done = Callable[[KafkaError | None], Any]
-Soon = Callable[[Callable[[], None]], Any]
+    Done = Callable[[KafkaError | None], Any]
+    Soon = Callable[[Callable[[], None]], Any]
 
 MAX_BATCH_BYTES = 8 << 20
 ENCODED_AT_ONCE = 32  # records

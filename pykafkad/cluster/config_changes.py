@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pykafkad import errors, logs
 from pykafkad.cluster import config_rules, dynamic_checks, topic_names
@@ -26,6 +25,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.messages import ClearElrRecord
 from pykafkad.slices import GO_ON, chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
     from typing import TypeVar

@@ -8,7 +8,7 @@ is not known whether it is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.cluster.config_rules import CLIENT_METRICS_KEYS, GROUP_KEYS, client_metrics_values, group_values
 from pykafkad.cluster.dynamic_config import LISTENER_PREFIX, DynamicConfig, base_name
@@ -23,6 +23,7 @@ from pykafkad.config import ConfigError
 from pykafkad.config_def import to_text
 from pykafkad.config_entities import GROUP_SYNONYMS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING
 
 from pykafkad.cluster.config_rules import CLIENT_METRICS, GROUP, shown
 from pykafkad.cluster.dynamic_config import without_effect
@@ -12,6 +11,7 @@ from pykafkad.config_entities import TOPIC_HONOURED, TOPIC_HONOURED_IN_CLUSTER
 from pykafkad.logs import logger
 from pykafkad.slices import GO_ON
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -6,8 +6,6 @@ dynamic_checks.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import config_entities, errors, logs
 from pykafkad.cluster.image import BROKER_RESOURCE, TOPIC_RESOURCE
 from pykafkad.config import BROKER_KEYS, ConfigError, validate_topic_configs
@@ -18,6 +16,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.pure import java
 from pykafkad.pure.telemetry import Match, MatchError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 

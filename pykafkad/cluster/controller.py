@@ -8,10 +8,12 @@ one way: records that are durable, the image, its delta to the publishers, the a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from pykafkad.cluster.dynamic_config import DynamicConfig
     from pykafkad.cluster.image import Image

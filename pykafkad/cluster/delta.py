@@ -8,8 +8,8 @@ Invariant: of a topic in `created` nothing else is noted, since all of it is new
 from __future__ import annotations
 
 from itertools import chain
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ it (all the rules of a start), then what the parts that would change have to say
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.dynamic_config import (
     SECURITY,
     DynamicConfig,
@@ -21,6 +19,7 @@ from pykafkad.errors import TEXT_MAX
 from pykafkad.pure import java
 from pykafkad.slices import GO_ON
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterable, Mapping
 

@@ -9,14 +9,13 @@ Invariant: what counts while serving is what a restart finds.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE
 from pykafkad.config import ConfigError
 from pykafkad.config_keys import OF_3_9, OF_4_3, OWN_KEYS
 from pykafkad.config_table import honoured
 from pykafkad.logs import logger
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -7,14 +7,13 @@ that reach each other by listeners of their own, which this node has not), and s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.features import ELIGIBLE_LEADER_REPLICAS, KRAFT_VERSION, METADATA_VERSION, SUPPORTED
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE
 from pykafkad.cluster.metadata_records import config_record
 from pykafkad.errors import INVALID_UPDATE_VERSION, KafkaError
 from pykafkad.messages import FeatureLevelRecord
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -8,7 +8,6 @@ holds it; leader epochs only grow; a stopped directory has its broker fenced and
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from pykafkad.cluster import features
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE, NO_LEADER, NOT_TOLD, Image
@@ -25,6 +24,7 @@ from pykafkad.messages import (
 )
 from pykafkad.uuids import ZERO, random_uuid
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 

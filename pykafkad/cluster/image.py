@@ -10,14 +10,16 @@ topics. What cannot be is a MetadataError: stricter than Kafka's replay, since n
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import features, topic_names
 from pykafkad.cluster.delta import Delta
 from pykafkad.cluster.metadata_records import MetadataError
 from pykafkad.uuids import ZERO, to_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad import messages
 
     Endpoint = messages.RegisterBrokerRecord.BrokerEndpoint

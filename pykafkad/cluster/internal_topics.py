@@ -7,11 +7,10 @@ them, so where nobody did they are no more than the brokers there are.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster import topic_names
 from pykafkad.messages import CreateTopicsRequest
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.config import BrokerConfig
 

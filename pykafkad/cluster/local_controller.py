@@ -12,11 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import handover, topic_creation
 from pykafkad.cluster.auto_creation import AutoCreation
-from pykafkad.cluster.commits import Commits, Soon, at_once, nothing
+from pykafkad.cluster.commits import Commits, at_once, nothing
 from pykafkad.cluster.dynamic_config import DynamicConfig
 from pykafkad.cluster.logs_publisher import LogsPublisher
 from pykafkad.cluster.metadata_upkeep import CHECK_INTERVAL_MS, Upkeep
@@ -34,7 +33,11 @@ from pykafkad.slices import chunks, finish, run_at_once
 from pykafkad.uuids import ZERO
 from pykafkad.workers import submit_inline
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
+    from pykafkad.cluster.commits import Soon
     from pykafkad.cluster.controller import (
         CreatableTopic,
         Created,

@@ -8,7 +8,6 @@ and the partition is offline. Owns the resolved configurations of topics (`confi
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafkad.cluster.dynamic_config import OF_TOPICS
 from pykafkad.cluster.image import TOPIC_RESOURCE
@@ -19,8 +18,10 @@ from pykafkad.slices import GO_ON, Wait
 from pykafkad.storage.files import TopicPartition
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from typing import Any, Protocol
 
     from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image, PartitionInfo, Topic
@@ -33,6 +34,41 @@ if TYPE_CHECKING:
     from pykafkad.storage.preparing import NewPartition, Preparation
 
     Opened = tuple[Topic, int]  # and the index of a partition
+
+    class Storage(Protocol):
+        """What is needed of the LogManager."""
+
+        @property
+        def moves(self) -> Any: ...
+        @property
+        def online(self) -> list[LogDirectory]: ...
+
+        def open_all(
+            self,
+            known: Mapping[TopicPartition, bytes],
+            config_of: Callable[[str], TopicConfig],
+            placement: Placement | None = None,
+        ) -> list[TopicPartition]: ...
+        def place(self, count: int) -> list[bytes]: ...
+        def create(
+            self,
+            topic: str,
+            index: int,
+            topic_id: bytes,
+            config: TopicConfig,
+            leader_epoch: int,
+            directory_id: bytes,
+            members: Members | None,
+        ) -> Any: ...
+        def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None: ...
+        def get(self, topic: str, index: int) -> Any: ...
+        def placed(self) -> Iterable[tuple[TopicPartition, bytes]]: ...
+        def delete(self, topic: str, index: int) -> Any: ...
+        def preparation(self, wanted: Iterable[NewPartition]) -> Preparation: ...
+        def prepare(self, wanted: Iterable[NewPartition], done: Callable[[], None]) -> Preparation: ...
+        def configure(self, topic: str, count: int, config: TopicConfig) -> None: ...
+        def reconfigure(self) -> None: ...
+
 
 TOPIC, PARTITION = 2, 3  # records of the metadata log
 FEW = 8  # new partitions, prepared by the thread that writes their records; others wait for one more thread
@@ -47,41 +83,6 @@ def new_partition(
     from pykafkad.storage.preparing import NewPartition
 
     return NewPartition((name, index), topic_id, stated.leader_epoch, stated.directories[0])
-
-
-class Storage(Protocol):
-    """What is needed of the LogManager."""
-
-    @property
-    def moves(self) -> Any: ...
-    @property
-    def online(self) -> list[LogDirectory]: ...
-
-    def open_all(
-        self,
-        known: Mapping[TopicPartition, bytes],
-        config_of: Callable[[str], TopicConfig],
-        placement: Placement | None = None,
-    ) -> list[TopicPartition]: ...
-    def place(self, count: int) -> list[bytes]: ...
-    def create(
-        self,
-        topic: str,
-        index: int,
-        topic_id: bytes,
-        config: TopicConfig,
-        leader_epoch: int,
-        directory_id: bytes,
-        members: Members | None,
-    ) -> Any: ...
-    def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None: ...
-    def get(self, topic: str, index: int) -> Any: ...
-    def placed(self) -> Iterable[tuple[TopicPartition, bytes]]: ...
-    def delete(self, topic: str, index: int) -> Any: ...
-    def preparation(self, wanted: Iterable[NewPartition]) -> Preparation: ...
-    def prepare(self, wanted: Iterable[NewPartition], done: Callable[[], None]) -> Preparation: ...
-    def configure(self, topic: str, count: int, config: TopicConfig) -> None: ...
-    def reconfigure(self) -> None: ...
 
 
 class LogsPublisher:

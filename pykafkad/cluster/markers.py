@@ -10,7 +10,7 @@ of one transaction changes nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pykafkad import errors
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
@@ -19,6 +19,7 @@ from pykafkad.logs import logger
 from pykafkad.slices import GO_ON, each
 from pykafkad.storage.log import markers
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 

@@ -12,7 +12,6 @@ offsets from 0 and epoch 0.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import features, metadata_files, metadata_records
 from pykafkad.cluster.metadata_reading import checked_snapshot, read_file
@@ -20,8 +19,10 @@ from pykafkad.cluster.metadata_records import MetadataError
 from pykafkad.hot import records
 from pykafkad.messages import FeatureLevelRecord, SnapshotFooterRecord, SnapshotHeaderRecord
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from pykafkad.cluster.metadata_records import Record
 

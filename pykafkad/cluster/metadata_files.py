@@ -13,12 +13,12 @@ quorum-state has two forms: version 0 names the voters (kraft.version 0), versio
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from pykafkad.cluster.topic_names import CLUSTER_METADATA
 from pykafkad.storage import files
 from pykafkad.storage.files import LOG
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -11,7 +11,6 @@ cut: what is behind it was acknowledged (KIP-500, KIP-595, KIP-630, KIP-868 for 
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from pykafkad.cluster import metadata_files, metadata_records
 from pykafkad.cluster.image import Image
@@ -32,6 +31,7 @@ from pykafkad.messages import LeaderChangeMessage
 from pykafkad.storage.files import CORRUPT, INDEX, LOG, TIME_INDEX, sync_data
 from pykafkad.uuids import METADATA_TOPIC_ID, to_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

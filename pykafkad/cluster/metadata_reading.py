@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import os
 from struct import Struct
-from typing import Any
 
 from pykafkad.cluster import metadata_records
 from pykafkad.cluster.image import Image
@@ -21,6 +20,10 @@ from pykafkad.cluster.metadata_files import NO_EPOCH, Listing, segment_name, sna
 from pykafkad.cluster.metadata_index import SegmentIndex
 from pykafkad.cluster.metadata_records import MetadataError
 from pykafkad.hot import records
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 BEGIN_TRANSACTION, END_TRANSACTION, ABORT_TRANSACTION = 23, 24, 25
 UNKNOWN_SHOWN = 5

@@ -10,13 +10,15 @@ A record of a type that 4.3.1 does not know is kept as it is, and no snapshot is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import messages
 from pykafkad.errors import StartupError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
+
+    Record = tuple[Any, int]  # a message of messages.*Record, and the version it is written in
 
 FRAME_VERSION = 1
 
@@ -58,8 +60,6 @@ LEADER_CHANGE, SNAPSHOT_HEADER, SNAPSHOT_FOOTER, KRAFT_VERSION, KRAFT_VOTERS = 2
 NO_OP = bytes.fromhex("1400000001080114000000")
 
 _schemas: dict[int, Any] = {}  # API key -> class, of the records met so far
-
-Record = tuple[Any, int]  # a message of messages.*Record, and the version it is written in
 
 
 class MetadataError(StartupError):

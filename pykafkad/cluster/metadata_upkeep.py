@@ -14,14 +14,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import metadata_files
 from pykafkad.cluster.metadata_files import PART, READ_ONLY, snapshot_name, snapshot_of
 from pykafkad.logs import logger
 from pykafkad.slices import GO_ON
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.clock import Clock
     from pykafkad.cluster.metadata_log import MetadataLog
     from pykafkad.cluster.snapshots import Snapshot
@@ -29,10 +31,11 @@ if TYPE_CHECKING:
     from pykafkad.slices import Run, Work
     from pykafkad.workers import Submit
 
+    Commit = Callable[[Sequence[Any], Callable[[Any], None]], None]
+
 CHECK_INTERVAL_MS = RETRY_MS = 60_000
 
 SnapshotId = tuple[int, int]
-Commit = Callable[[Sequence[Any], Callable[[Any], None]], None]
 
 log = logger("metadata")
 

@@ -7,10 +7,9 @@ nothing here walks what is noted.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster import topic_names
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
 

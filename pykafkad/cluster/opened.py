@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from pykafkad.cluster import features
 from pykafkad.cluster.handover import in_batches
@@ -29,6 +28,7 @@ from pykafkad.storage.overlay import overlay
 from pykafkad.storage.overlay.opened import refusal
 from pykafkad.uuids import ZERO, random_uuid
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.controller import (
         CreatableTopic,

@@ -8,8 +8,6 @@ changes nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster import features
 from pykafkad.cluster.topic_creation import (
@@ -21,6 +19,7 @@ from pykafkad.cluster.topic_creation import (
 from pykafkad.errors import KafkaError
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

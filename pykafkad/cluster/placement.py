@@ -8,8 +8,6 @@ can use it leads them again. Invariant: what is assigned to a directory that is 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.cluster import features
 from pykafkad.cluster.handover import in_batches, is_elsewhere, resign
 from pykafkad.cluster.image import NO_LEADER
@@ -18,8 +16,10 @@ from pykafkad.logs import logger
 from pykafkad.messages import BrokerRegistrationChangeRecord, PartitionChangeRecord
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from pykafkad.cluster.controller import Plan, Told
     from pykafkad.cluster.image import Image, Topic

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pykafkad.cluster.turns import tell
 from pykafkad.errors import KafkaError
 from pykafkad.messages import ProducerIdsRecord
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.commits import Commits
     from pykafkad.cluster.image import Image

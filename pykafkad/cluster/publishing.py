@@ -10,13 +10,13 @@ image what has become of them. A publisher that fails does not keep the others f
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
-
 from pykafkad.logs import logger
 from pykafkad.slices import is_work
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any, Protocol
 
     from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.metadata_records import Record

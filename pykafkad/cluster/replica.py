@@ -10,16 +10,16 @@ so, and never beyond its own end. Who waits is told when it moves, when the epoc
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster.topic_names import INTERNAL
 from pykafkad.errors import KafkaError
 from pykafkad.pure.replication import NOWHERE, UNKNOWN, Leadership, Members
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Generator, Sequence
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from _typeshed import ReadableBuffer
 

@@ -6,10 +6,9 @@ Invariant: a replica is in the table exactly while its log is in the storage's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.replica import Replica
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any

@@ -14,7 +14,6 @@ makes parts of it, a slice at a time.
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster import features, metadata_records
 from pykafkad.cluster.metadata_records import config_record
@@ -30,8 +29,10 @@ from pykafkad.messages import (
     TopicRecord,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from pykafkad.cluster.image import BrokerInfo, Image, PartitionInfo
     from pykafkad.cluster.metadata_log import MetadataLog

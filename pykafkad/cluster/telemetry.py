@@ -3,8 +3,6 @@ connection says of its client."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
 from pykafkad import uuids
 from pykafkad.cluster.config_rules import CLIENT_METRICS, client_metrics_values
 from pykafkad.config import ConfigError
@@ -14,8 +12,10 @@ from pykafkad.pure import telemetry
 from pykafkad.pure.telemetry import Match, MatchError, Subscription, Telemetry
 from pykafkad.slices import GO_ON
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any, TypeVar
 
     from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image

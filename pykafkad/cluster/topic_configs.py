@@ -9,7 +9,6 @@ key's.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 from pykafkad import config_cluster
 from pykafkad.cluster.image import ALL_BROKERS
@@ -18,6 +17,7 @@ from pykafkad.config_def import to_text
 from pykafkad.config_keys import OF_3_9
 from pykafkad.pure import java
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

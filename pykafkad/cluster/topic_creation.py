@@ -8,8 +8,6 @@ Partitions. Invariant: numbers that a request names are checked before anything 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
-
 from pykafkad import config_single_node, errors
 from pykafkad.cluster import features, topic_names
 from pykafkad.cluster.image import TOPIC_RESOURCE, Image
@@ -20,8 +18,10 @@ from pykafkad.messages import ClearElrRecord, PartitionRecord, TopicRecord
 from pykafkad.slices import chunks
 from pykafkad.uuids import ZERO, random_uuid
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterator, Sequence
+    from typing import Protocol, TypeVar
 
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.config import BrokerConfig
@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 
     Outcome = TypeVar("Outcome", bound=Result)
 
+    class Names(Protocol):
+        """The topics there are, with what is about to be created and without what is about to be deleted."""
+
+        def exists(self, name: str) -> bool: ...
+        def collides_with(self, name: str) -> str | None: ...
+
+
 MAX_PARTITIONS_IN_REQUEST = 10_000
 MAX_RECORDS_IN_REQUEST = 10_000
 NOT_SET = -1
 
 TOO_MANY_PARTITIONS = "Excessively large number of partitions per request."
 TOO_MANY_RECORDS = "Unable to perform excessively large batch operation."
-
-
-class Names(Protocol):
-    """The topics there are, with what is about to be created and without what is about to be deleted."""
-
-    def exists(self, name: str) -> bool: ...
-    def collides_with(self, name: str) -> str | None: ...
 
 
 class Planned:

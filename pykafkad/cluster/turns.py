@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import UNKNOWN_SERVER_ERROR, KafkaError
 from pykafkad.logs import logger
 from pykafkad.slices import is_work
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.cluster.controller import Plan, Told
     from pykafkad.slices import Done, Run, Work

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.control import SOCKET, VERSION
 from pykafkad.net import unix_sockets
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     Row = dict[str, Any]
 

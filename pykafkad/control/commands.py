@@ -8,13 +8,14 @@ may change, as in a handler.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.control import VERSION, facts, isolation, status, tracing
 from pykafkad.control.lines import CommandError, encoded
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
     from pykafkad.control.server import Client
     from pykafkad.server import Broker

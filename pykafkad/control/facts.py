@@ -7,8 +7,6 @@ sessions, which tell when they were last used.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.control import group_facts
 from pykafkad.control.lines import CommandError, check_known, text
 from pykafkad.control.status import broker_facts
@@ -16,8 +14,10 @@ from pykafkad.errors import KafkaError
 from pykafkad.message_views import cut
 from pykafkad.pure.hosts import java_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.pure.fetch_session import Followed

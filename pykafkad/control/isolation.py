@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.control.lines import CommandError, check_known
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from pykafkad.cluster.zookeeper.isolation import Isolation
     from pykafkad.serving import ServingBroker

@@ -9,18 +9,18 @@ serves without it.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.control import LINE_BYTES, SOCKET
 from pykafkad.logs import logger
 from pykafkad.net import unix_sockets
 from pykafkad.net.loop import module_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.hot.reactor import Connection, Listener
     from pykafkad.server import Broker
@@ -75,8 +75,10 @@ class ControlSocket:
     def close(self) -> None:
         if self._listener is None:
             return
-        with contextlib.suppress(OSError):
+        try:
             os.unlink(self._path)
+        except OSError:
+            pass
         self._listener.close()
         self._listener = None
         for client in list(self._clients):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import __version__
 from pykafkad.control import group_facts
 from pykafkad.control.lines import check_known
 from pykafkad.message_views import cut
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from pykafkad.server import Broker
 

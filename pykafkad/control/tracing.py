@@ -8,12 +8,13 @@ and then.
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.control.lines import CommandError, check_known, encoded, flag, text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from pykafkad.control.server import Client
     from pykafkad.request_watch import Watched

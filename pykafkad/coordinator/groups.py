@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
 from pykafkad.cluster.turns import tell
@@ -17,7 +16,10 @@ from pykafkad.coordinator.runtime.runtime import CoordinatorRuntime
 from pykafkad.slices import GO_ON
 from pykafkad.uuids import random_uuid, to_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image, Topic
     from pykafkad.cluster.replicas import Replicas

@@ -5,15 +5,14 @@ What was open or prepared when the directory was copied stays so, since its part
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.coordinator.transaction_machine import TransactionMachine
 from pykafkad.coordinator.transactions import TransactionCoordinator
 from pykafkad.pure.effects import Effects
 from pykafkad.storage.overlay.opened import refusal
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 
 class OpenedTransactionMachine(TransactionMachine):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.pure.transactions import records
 from pykafkad.pure.transactions.registry import Transactions
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 
 class TransactionMachine(Transactions):

@@ -8,7 +8,6 @@ that nobody uses any more. What a transaction may do is in pure/transactions.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster.features import TRANSACTION_VERSION
@@ -19,8 +18,10 @@ from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
 from pykafkad.slices import GO_ON, chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image

@@ -8,9 +8,10 @@ never asked for most APIs, and importing all of them would make every start a fi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.hot.wire import Range
 
 

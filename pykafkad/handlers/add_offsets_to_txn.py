@@ -3,8 +3,6 @@ of `__consumer_offsets` (KIP-98)."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
 from pykafkad.coordinator.runtime.runtime import partition_for
 from pykafkad.errors import INVALID_REQUEST, KafkaError
@@ -12,6 +10,7 @@ from pykafkad.handlers.add_partitions_to_txn import CLIENTS, told
 from pykafkad.messages import AddOffsetsToTxnResponse
 from pykafkad.pure.authorization import GROUP, READ, TRANSACTIONAL_ID, WRITE, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.coordinator.runtime.callers import Asker

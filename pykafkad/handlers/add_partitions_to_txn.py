@@ -6,8 +6,6 @@ Either all partitions of a transaction are added or none: where one does not exi
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster import topic_names
 from pykafkad.errors import KafkaError
@@ -17,6 +15,7 @@ from pykafkad.messages import AddPartitionsToTxnRequest, AddPartitionsToTxnRespo
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, TOPIC, TRANSACTIONAL_ID, WRITE, Need
 from pykafkad.slices import finish
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.coordinator.runtime.callers import AskerInSlices

@@ -6,8 +6,6 @@ none either. Where the metadata log names them (kraft.version 1) Kafka adds one 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import (
     DUPLICATE_VOTER,
     INCONSISTENT_CLUSTER_ID,
@@ -22,6 +20,7 @@ from pykafkad.messages import AddRaftVoterResponse
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 from pykafkad.uuids import ZERO, to_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

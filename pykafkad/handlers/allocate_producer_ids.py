@@ -5,13 +5,12 @@ Only in a cluster on ZooKeeper; a single node takes them from its own metadata l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.messages import AllocateProducerIdsResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, Need
 from pykafkad.pure.controller.events import AllocateProducerIds
 from pykafkad.slices import Wait
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

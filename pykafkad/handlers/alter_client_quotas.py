@@ -6,14 +6,13 @@ The answer is sent when the new quotas are durable.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import AlterClientQuotasResponse
 from pykafkad.pure.authorization import ALTER_CONFIGS, CLUSTER, Need
 from pykafkad.slices import chunks, let_go
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.client_quotas import Change
     from pykafkad.context import Context

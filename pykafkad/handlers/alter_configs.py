@@ -5,8 +5,6 @@ The answer is sent when the new configs are durable and in effect.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.permits import Permits
@@ -24,7 +22,10 @@ from pykafkad.pure.authorization import (
 )
 from pykafkad.slices import chunks, let_go
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, TypeVar
+
     from pykafkad.cluster.config_changes import Alteration, Denial
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -6,8 +6,6 @@ The checks are in pure/controller/isr.py.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.messages import AlterPartitionResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, Need
@@ -15,6 +13,7 @@ from pykafkad.pure.controller.events import AlterPartition
 from pykafkad.pure.controller.facts import Leadership
 from pykafkad.slices import Wait, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -8,8 +8,6 @@ cluster the controller reassigns (cluster_reassignments.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster.partition_changes import check_reassignment
 from pykafkad.errors import KafkaError
@@ -17,6 +15,7 @@ from pykafkad.messages import AlterPartitionReassignmentsResponse
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 from pykafkad.slices import chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
     from pykafkad.context import Context

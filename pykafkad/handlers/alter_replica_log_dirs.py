@@ -7,7 +7,7 @@ this broker later: it is REPLICA_NOT_AVAILABLE, and goes there when it comes, as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -16,6 +16,7 @@ from pykafkad.messages import AlterReplicaLogDirsResponse
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 from pykafkad.slices import GO_ON, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -8,7 +8,6 @@ so that the client can ask again.
 from __future__ import annotations
 
 from sys import intern
-from typing import TYPE_CHECKING
 
 from pykafkad import handlers
 from pykafkad.cluster import features
@@ -16,6 +15,7 @@ from pykafkad.errors import INVALID_REQUEST, UNSUPPORTED_VERSION
 from pykafkad.hot.wire import frame
 from pykafkad.messages import ApiVersionsResponse
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers import Api

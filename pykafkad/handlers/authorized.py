@@ -18,7 +18,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors, messages
 from pykafkad.handlers import Unanswerable
@@ -27,8 +26,10 @@ from pykafkad.hot.wire import fields
 from pykafkad.pure.authorization import ALL, DENIED, FIRST, IN_PLACE
 from pykafkad.slices import GO_ON, begun, is_work
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from pykafkad.context import Context
     from pykafkad.handlers import Api

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster.topic_creation import Planned
 from pykafkad.errors import KafkaError
@@ -18,6 +16,7 @@ from pykafkad.handlers.find_coordinator import (
 from pykafkad.messages import FindCoordinatorResponse
 from pykafkad.slices import begun, chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -6,14 +6,13 @@ where its own log starts. What has not come in time is REQUEST_TIMED_OUT, and de
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.delete_records import answer
 from pykafkad.handlers.partitions import find
 from pykafkad.slices import GO_ON, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.replica import Replica
     from pykafkad.context import Context

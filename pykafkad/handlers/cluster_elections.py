@@ -3,13 +3,12 @@ ask it for that next. The others answer NOT_CONTROLLER for each partition."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.messages import ElectLeadersResponse
 from pykafkad.pure.controller.events import ElectLeaders
 from pykafkad.slices import Wait, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.image import Image
     from pykafkad.handlers.broker import Broker

@@ -8,8 +8,6 @@ is told of the leader (KIP-951), and a wait ends when the epoch does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.cluster.replica import Tail
 from pykafkad.errors import KafkaError
@@ -27,7 +25,10 @@ from pykafkad.handlers.partitions import missing, other_epoch
 from pykafkad.messages import FetchResponse
 from pykafkad.pure.replica_selection import Candidate, by_rack
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.cluster.image import Endpoint
     from pykafkad.cluster.replica import Replica
     from pykafkad.handlers.fetching import Answer

@@ -3,13 +3,12 @@ others NOT_CONTROLLER."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.messages import AlterPartitionReassignmentsResponse, ListPartitionReassignmentsResponse
 from pykafkad.pure.controller.events import AlterReassignments, ListReassignments
 from pykafkad.slices import Wait, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.zookeeper.parts import Cluster
     from pykafkad.messages import AlterPartitionReassignmentsRequest, ListPartitionReassignmentsRequest

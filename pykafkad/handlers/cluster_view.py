@@ -6,8 +6,6 @@ Without an authorizer every operation is allowed, and the bit fields show that: 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
-
 from pykafkad import errors
 from pykafkad.cluster import topic_names
 from pykafkad.cluster.image import NO_LEADER
@@ -15,8 +13,10 @@ from pykafkad.handlers.permits import OPERATIONS, Permits
 from pykafkad.pure.authorization import CLUSTER, TOPIC
 from pykafkad.slices import chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import TypeVar
 
     from pykafkad.cluster.image import BrokerInfo, Endpoint, Image, Topic
     from pykafkad.context import Context

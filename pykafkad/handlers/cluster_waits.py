@@ -6,10 +6,10 @@ fetches for example, is answered only after this request.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.handlers.broker import Broker
 

@@ -4,8 +4,6 @@ shows which members use the classic protocol.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.consumer_group_heartbeat import is_served
@@ -14,6 +12,7 @@ from pykafkad.handlers.permits import Permits
 from pykafkad.messages import ConsumerGroupDescribeResponse
 from pykafkad.pure.authorization import DESCRIBE, FIRST, GROUP, TOPIC, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

@@ -5,8 +5,6 @@ and generate their member ids (KIP-1082). The rules are in `pure/groups/consumer
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.permits import topics_shown
@@ -15,6 +13,7 @@ from pykafkad.messages import ConsumerGroupHeartbeatResponse
 from pykafkad.pure.authorization import DESCRIBE, GROUP, READ, TOPIC, Need
 from pykafkad.slices import let_go
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -6,13 +6,12 @@ Missing: version 0, whose header is of before Kafka 0.9.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.messages import ControlledShutdownResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, Need
 from pykafkad.pure.controller.events import ControlledShutdown
 from pykafkad.slices import Wait, chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -5,8 +5,6 @@ The answer is sent when the new ACLs are durable and count. An ACL that is there
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers import Unanswerable
@@ -15,6 +13,7 @@ from pykafkad.pure.acls import ANY, MATCH, UNKNOWN, Acl
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 from pykafkad.slices import Wait
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -8,7 +8,6 @@ the controller mutation quota.
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.handlers.permits import Permits
@@ -17,6 +16,7 @@ from pykafkad.messages import CreatePartitionsResponse
 from pykafkad.pure.authorization import ALTER, TOPIC, Need
 from pykafkad.slices import chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

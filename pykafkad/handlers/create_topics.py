@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from functools import lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster import topic_configs, topic_names
@@ -19,6 +18,7 @@ from pykafkad.messages import CreateTopicsResponse
 from pykafkad.pure.authorization import CLUSTER, CREATE, DESCRIBE_CONFIGS, TOPIC, Need
 from pykafkad.slices import begun, chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

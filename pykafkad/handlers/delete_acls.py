@@ -5,8 +5,6 @@ The answer is sent when they count no more, and says which they were.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.handlers import Unanswerable
 from pykafkad.handlers.create_acls import NO_AUTHORIZER
@@ -15,6 +13,7 @@ from pykafkad.pure.acls import UNKNOWN, filter_of
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 from pykafkad.slices import Wait
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.acls import Deleted
     from pykafkad.context import Context

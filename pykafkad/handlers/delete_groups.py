@@ -6,8 +6,6 @@ many, by several.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import GROUP_AUTHORIZATION_FAILED, KafkaError
 from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import pieces
@@ -16,6 +14,7 @@ from pykafkad.pure.authorization import DELETE, GROUP, Need
 from pykafkad.pure.effects import Effects
 from pykafkad.slices import GO_ON
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.coordinator.runtime.callers import Asker

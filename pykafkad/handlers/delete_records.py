@@ -7,8 +7,6 @@ partition is named twice its last offset is the one that counts, as in Kafka.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.partitions import find, items_of
@@ -16,6 +14,7 @@ from pykafkad.messages import DeleteRecordsResponse
 from pykafkad.pure.authorization import DELETE, LAST, TOPIC, Need
 from pykafkad.slices import GO_ON, begun, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

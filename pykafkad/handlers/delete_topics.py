@@ -6,8 +6,6 @@ later. As in Kafka, a topic that is named twice is refused, and so is one that i
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors, unserved
 from pykafkad.handlers.permits import Permits
 from pykafkad.messages import DeleteTopicsResponse
@@ -15,6 +13,7 @@ from pykafkad.pure.authorization import CLUSTER, DELETE, DESCRIBE, TOPIC, Need
 from pykafkad.slices import begun, chunks
 from pykafkad.uuids import ZERO as NO_ID
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.handlers import Unanswerable
 from pykafkad.messages import DescribeAclsResponse
 from pykafkad.pure.acls import UNKNOWN, filter_of, pattern_of
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

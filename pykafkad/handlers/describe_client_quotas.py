@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeClientQuotasResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE_CONFIGS, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

@@ -4,13 +4,12 @@ brokers).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import MISMATCHED_ENDPOINT_TYPE, UNSUPPORTED_ENDPOINT_TYPE
 from pykafkad.handlers.cluster_view import NOT_ASKED, cluster_operations, reachable_brokers
 from pykafkad.messages import DescribeClusterResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -6,15 +6,15 @@ Types and documentation are added in version 3. Each resource is answered by its
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeConfigsResponse
 from pykafkad.pure.authorization import DESCRIBE_CONFIGS, LAST, on_configs
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from pykafkad.cluster.config_descriptions import Describer, Description
     from pykafkad.context import Context

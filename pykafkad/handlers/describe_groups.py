@@ -6,14 +6,13 @@ the consumer protocol.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.permits import Permits
 from pykafkad.messages import DescribeGroupsResponse
 from pykafkad.pure.authorization import DESCRIBE, FIRST, GROUP, Need
 from pykafkad.pure.groups.classic_answers import describe_missing
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

@@ -7,14 +7,13 @@ being moved is also listed in its target directory, as a future replica with the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.handlers.partitions import items_of
 from pykafkad.messages import DescribeLogDirsResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
 from pykafkad.slices import begun, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster import topic_names
 from pykafkad.errors import KafkaError
@@ -13,6 +11,7 @@ from pykafkad.messages import DescribeProducersResponse
 from pykafkad.pure.authorization import IN_PLACE, READ, TOPIC, Need
 from pykafkad.slices import ELEMENTS_AT_ONCE, begun, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

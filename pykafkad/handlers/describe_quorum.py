@@ -8,14 +8,13 @@ listeners, so the node is shown without any.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster.topic_names import CLUSTER_METADATA
 from pykafkad.messages import DescribeQuorumResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
 from pykafkad.slices import chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

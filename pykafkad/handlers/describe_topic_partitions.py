@@ -9,7 +9,6 @@ from __future__ import annotations
 from heapq import merge
 from itertools import islice
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.handlers.cluster_view import TOPIC_OPERATIONS, partition_views, why_missing
@@ -18,6 +17,7 @@ from pykafkad.messages import DescribeTopicPartitionsResponse
 from pykafkad.pure.authorization import DESCRIBE, TOPIC, Need
 from pykafkad.slices import CHUNK, chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -4,7 +4,6 @@ yet (KIP-664)."""
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from pykafkad.errors import INVALID_REQUEST, TRANSACTIONAL_ID_NOT_FOUND, KafkaError
 from pykafkad.handlers.permits import Permits
@@ -13,6 +12,7 @@ from pykafkad.messages import DescribeTransactionsResponse
 from pykafkad.pure.authorization import DESCRIBE, IN_PLACE, TOPIC, TRANSACTIONAL_ID, Need
 from pykafkad.slices import each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

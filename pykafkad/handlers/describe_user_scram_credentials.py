@@ -7,12 +7,11 @@ comes with security.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.messages import DescribeUserScramCredentialsResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

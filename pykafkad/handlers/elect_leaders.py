@@ -7,14 +7,13 @@ the controller elects (cluster_elections.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster.image import NO_LEADER
 from pykafkad.messages import ElectLeadersResponse
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 from pykafkad.slices import chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.image import Image, Topic
     from pykafkad.context import Context

@@ -5,13 +5,12 @@ Since version 5 the producer goes on with the id and epoch of the answer (KIP-89
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import INVALID_REQUEST, KafkaError
 from pykafkad.handlers.add_partitions_to_txn import told
 from pykafkad.pure.authorization import TRANSACTIONAL_ID, WRITE, Need
 from pykafkad.pure.transactions.ending import refusal
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.coordinator.runtime.callers import Asker

@@ -9,7 +9,6 @@ followers, and what else there is in a cluster alone, are in cluster_fetching.py
 from __future__ import annotations
 
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.handlers.fetching import (
@@ -27,8 +26,10 @@ from pykafkad.pure.fetch_session import Followed
 from pykafkad.slices import begun, finish
 from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from typing import Any
 
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -5,8 +5,6 @@ Invariant: while the request waits, `answers` are in the order of `partitions`; 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.partitions import find
@@ -14,6 +12,7 @@ from pykafkad.messages import FetchResponse
 from pykafkad.pure import fetch_session
 from pykafkad.pure.fetch_session import Decision, Followed, Key, Session
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

@@ -7,14 +7,16 @@ may not take part in the cluster may read nothing.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.permits import Permits
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, READ, TOPIC
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.cluster.replica import Replica
     from pykafkad.handlers.fetching import Fetch
     from pykafkad.pure.fetch_session import Followed

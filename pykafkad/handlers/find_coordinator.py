@@ -10,8 +10,6 @@ says so.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors, unserved
 from pykafkad.cluster import topic_names
 from pykafkad.cluster.image import NO_LEADER
@@ -29,6 +27,7 @@ from pykafkad.pure.authorization import (
 )
 from pykafkad.slices import is_work
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

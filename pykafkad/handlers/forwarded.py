@@ -4,9 +4,12 @@ client's (KIP-590)."""
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.cluster.kraft.cluster import KraftCluster
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

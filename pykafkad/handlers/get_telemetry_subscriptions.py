@@ -6,11 +6,11 @@ The API is not advertised, as in a Kafka without a telemetry plugin, but clients
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pykafkad.errors import KafkaError
 from pykafkad.messages import GetTelemetrySubscriptionsResponse
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -6,13 +6,12 @@ The answer is sent when the new configs are durable and in effect.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.handlers.alter_configs import alter
 from pykafkad.messages import IncrementalAlterConfigsResponse
 from pykafkad.pure.authorization import ALTER_CONFIGS, on_configs
 from pykafkad.slices import chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.config_changes import Alteration
     from pykafkad.context import Context

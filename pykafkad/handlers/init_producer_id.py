@@ -7,12 +7,11 @@ coordinator (pure/transactions/producers). Version 6, with two-phase commits, Ka
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import INVALID_PRODUCER_EPOCH, INVALID_REQUEST, PRODUCER_FENCED, KafkaError
 from pykafkad.messages import InitProducerIdResponse
 from pykafkad.pure.authorization import CLUSTER, IDEMPOTENT_WRITE, TRANSACTIONAL_ID, WRITE, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.coordinator.runtime.callers import Asker

@@ -6,8 +6,6 @@ may use this protocol too (pure/groups/consumer).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.handlers.permits import topics_shown
 from pykafkad.handlers.pieces import FEW, pieces
@@ -16,6 +14,7 @@ from pykafkad.pure.groups.classic_answers import NOBODY, join_refusal
 from pykafkad.pure.groups.classic_member import Protocol
 from pykafkad.slices import let_go
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.errors import KafkaError

@@ -4,10 +4,12 @@ change or describe what only they know; and those of users and tokens, which the
 
 from __future__ import annotations
 
-from typing import Any
-
 from pykafkad.handlers import APIS as OF_A_SINGLE_NODE
 from pykafkad.handlers import Api
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CONFIGS = frozenset({33, 44})
 REFUSED = frozenset({38, 39, 40, 41})

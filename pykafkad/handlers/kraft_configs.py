@@ -3,13 +3,16 @@ own configs, the levels of its loggers), and what it finds nothing wrong with is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 from pykafkad import messages
 from pykafkad.handlers.alter_configs import denial_of, result
 from pykafkad.slices import Wait
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.cluster.kraft.cluster import KraftCluster
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

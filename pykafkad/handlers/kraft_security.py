@@ -7,11 +7,12 @@ Missing: listeners on which tokens could be asked for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors, messages
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
 

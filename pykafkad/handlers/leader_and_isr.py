@@ -6,14 +6,13 @@ after the other. Missing: requests of a KRaft controller during a migration (KIP
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster.zookeeper.roles import refused
 from pykafkad.messages import LeaderAndIsrResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, Need
 from pykafkad.slices import chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.zookeeper.roles import Codes
     from pykafkad.context import Context

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.pieces import FEW, pieces
@@ -12,6 +10,7 @@ from pykafkad.pure.authorization import GROUP, READ, Need
 from pykafkad.pure.groups.classic_answers import LEAVE_MANY_SINCE, leave_answer, left
 from pykafkad.slices import GO_ON
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

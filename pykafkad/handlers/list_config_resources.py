@@ -5,12 +5,11 @@ Version 0 lists client metrics subscriptions alone. Groups and subscriptions are
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import UNSUPPORTED_VERSION
 from pykafkad.messages import ListConfigResourcesResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE_CONFIGS, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

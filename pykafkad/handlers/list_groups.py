@@ -6,7 +6,6 @@ While a partition of `__consumer_offsets` is being loaded its groups are not kno
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.permits import Permits
@@ -14,6 +13,7 @@ from pykafkad.handlers.pieces import pieces
 from pykafkad.messages import ListGroupsResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE, GROUP, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

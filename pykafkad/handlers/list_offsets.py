@@ -7,7 +7,7 @@ whole log is local and no offset is tiered.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -16,6 +16,7 @@ from pykafkad.messages import ListOffsetsResponse
 from pykafkad.pure.authorization import DESCRIBE, LAST, TOPIC, Need
 from pykafkad.slices import begun, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
     from typing import TypeVar

@@ -7,7 +7,6 @@ newest first, and at most so many.
 from __future__ import annotations
 
 from itertools import dropwhile
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -23,6 +22,7 @@ from pykafkad.handlers.partitions import find, items_of
 from pykafkad.messages import ListOffsetsResponse
 from pykafkad.slices import each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

@@ -6,13 +6,12 @@ those that do not exist. So the answer is always empty there; in a cluster the c
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import MESSAGES
 from pykafkad.messages import ListPartitionReassignmentsResponse
 from pykafkad.pure.authorization import CLUSTER, DESCRIBE, Need
 from pykafkad.slices import chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -7,7 +7,6 @@ While a partition of `__transaction_state` is being loaded its ids are not known
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING
 
 from pykafkad.errors import INVALID_REGULAR_EXPRESSION, KafkaError
 from pykafkad.handlers.permits import Permits
@@ -15,6 +14,7 @@ from pykafkad.messages import ListTransactionsResponse
 from pykafkad.pure.authorization import DESCRIBE, TRANSACTIONAL_ID, Need
 from pykafkad.slices import ELEMENTS_AT_ONCE, chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.coordinator.transaction_machine import TransactionMachine

@@ -10,7 +10,6 @@ were not there when the answer was made.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
 
 from pykafkad import errors
 from pykafkad.cluster import topic_names
@@ -27,8 +26,10 @@ from pykafkad.pure.authorization import CREATE, DESCRIBE, TOPIC, Need
 from pykafkad.slices import begun, chunks
 from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import TypeVar
 
     from pykafkad.cluster.image import Image, Topic
     from pykafkad.context import Context

@@ -5,7 +5,7 @@ may create it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 from pykafkad import errors
 from pykafkad.cluster import topic_names
@@ -16,7 +16,10 @@ from pykafkad.pure.authorization import CLUSTER, CREATE, DESCRIBE, TOPIC
 from pykafkad.slices import chunks
 from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import MetadataRequest, MetadataResponse

@@ -6,8 +6,6 @@ Partitions that do not exist are refused here; the rules of groups are in pure/g
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import (
     TOPIC_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_ID,
@@ -20,6 +18,7 @@ from pykafkad.messages import OffsetCommitRequest, OffsetCommitResponse
 from pykafkad.pure.authorization import GROUP, READ, TOPIC, Need
 from pykafkad.slices import begun
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

@@ -6,8 +6,6 @@ subscribed to are refused by the group (pure/groups).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import (
     INVALID_GROUP_ID,
     TOPIC_AUTHORIZATION_FAILED,
@@ -20,6 +18,7 @@ from pykafkad.messages import OffsetDeleteRequest, OffsetDeleteResponse
 from pykafkad.pure.authorization import DELETE, GROUP, READ, TOPIC, Need
 from pykafkad.slices import GO_ON
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

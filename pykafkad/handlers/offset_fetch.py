@@ -7,8 +7,6 @@ on ZooKeeper there is version 0, too (zookeeper_offsets.py).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import (
     GROUP_AUTHORIZATION_FAILED,
     TOPIC_AUTHORIZATION_FAILED,
@@ -21,6 +19,7 @@ from pykafkad.messages import OffsetFetchRequest, OffsetFetchResponse
 from pykafkad.pure.authorization import DESCRIBE, GROUP, TOPIC, Need
 from pykafkad.slices import finish
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.partitions import find, items_of
 from pykafkad.messages import OffsetForLeaderEpochResponse
 from pykafkad.pure.authorization import CLUSTER_ACTION, DESCRIBE, LAST, TOPIC, Need
 from pykafkad.slices import begun, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from typing import Any
 
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

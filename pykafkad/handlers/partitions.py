@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
-
 from pykafkad.errors import (
     FENCED_LEADER_EPOCH,
     KAFKA_STORAGE_ERROR,
@@ -13,8 +11,10 @@ from pykafkad.errors import (
     KafkaError,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
+    from typing import Any, Protocol, TypeVar
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.handlers.broker import Broker

@@ -8,7 +8,6 @@ Who asks for something and may not have it is noted in the log; what is only lef
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
 
 from pykafkad.pure.authorization import (
     ALTER,
@@ -27,8 +26,10 @@ from pykafkad.pure.authorization import (
     WRITE,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import TypeVar
 
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

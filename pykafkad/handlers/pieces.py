@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from pykafkad.slices import chunks
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Protocol
 

@@ -11,7 +11,6 @@ the batch, for as long as the request's timeout allows (promises.py).
 from __future__ import annotations
 
 from types import GeneratorType
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -29,8 +28,10 @@ from pykafkad.pure.authorization import LAST, TOPIC, TRANSACTIONAL_ID, WRITE, Ne
 from pykafkad.short_forms import LoneProduceRequest, LoneProduceResponse
 from pykafkad.slices import GO_ON, begun
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
+    from typing import Any, TypeVar
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.context import Context

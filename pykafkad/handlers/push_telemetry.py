@@ -7,13 +7,13 @@ up to the largest size that is allowed, counted, and dropped.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
 from pykafkad.messages import PushTelemetryResponse
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

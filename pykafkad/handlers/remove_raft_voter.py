@@ -5,8 +5,6 @@ It is refused like AddRaftVoter: the quorum is this node alone, and Kafka does n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import (
     INCONSISTENT_CLUSTER_ID,
     INVALID_REQUEST,
@@ -21,6 +19,7 @@ from pykafkad.messages import RemoveRaftVoterResponse
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

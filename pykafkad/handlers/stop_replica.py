@@ -6,13 +6,12 @@ Only in a cluster on ZooKeeper; see leader_and_isr.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.messages import StopReplicaResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, Need
 from pykafkad.pure.control_requests import stops_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.zookeeper.roles import Codes
     from pykafkad.context import Context

@@ -5,14 +5,13 @@ The answer to a follower waits for the leader's request. Since version 5 the pro
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.pieces import FEW, pieces
 from pykafkad.messages import SyncGroupResponse
 from pykafkad.pure.authorization import GROUP, READ, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

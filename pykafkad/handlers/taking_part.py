@@ -12,15 +12,17 @@ from __future__ import annotations
 
 from contextlib import suppress
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.hot.records import RecordsError, check_produce
 from pykafkad.slices import GO_ON, Wait, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Protocol
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.handlers.broker import Broker

@@ -8,8 +8,6 @@ pure/groups/offset_requests.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
 from pykafkad.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
@@ -29,6 +27,7 @@ from pykafkad.pure.groups.offset_requests import Commit, commit_in_transaction
 from pykafkad.slices import GO_ON, begun
 from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

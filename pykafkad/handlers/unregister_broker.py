@@ -6,13 +6,12 @@ unregister itself. Kafka would, and could not be used any more until it is start
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import UnregisterBrokerRecord, UnregisterBrokerResponse
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.context import Context

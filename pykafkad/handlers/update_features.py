@@ -6,14 +6,13 @@ The rules are in cluster/feature_changes. The timeout is ignored, as in Kafka.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster import feature_changes
 from pykafkad.errors import KafkaError
 from pykafkad.messages import UpdateFeaturesResponse
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.cluster.feature_changes import Update
     from pykafkad.cluster.metadata_records import Record

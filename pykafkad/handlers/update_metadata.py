@@ -5,12 +5,11 @@ Only in a cluster on ZooKeeper; see leader_and_isr. Answered when all who go by 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.messages import UpdateMetadataResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, Need
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker

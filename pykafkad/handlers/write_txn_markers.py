@@ -6,13 +6,12 @@ Version 2 says the transaction version (KIP-1228): from 2 on a marker's epoch mu
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.markers import Marker
 from pykafkad.messages import WriteTxnMarkersResponse
 from pykafkad.pure.authorization import ALTER, CLUSTER, CLUSTER_ACTION, Need
 from pykafkad.slices import GO_ON, Wait, begun, chunks, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
 

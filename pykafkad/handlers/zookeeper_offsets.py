@@ -5,8 +5,6 @@ Nobody coordinates their groups: each offset is a znode of its own, and nothing 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.permits import Permits
@@ -17,6 +15,7 @@ from pykafkad.slices import Wait
 from pykafkad.zookeeper import client as zk
 from pykafkad.zookeeper import znodes
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.control.client import ControlClient, ControlError
 from pykafkad.errors import KafkaError
@@ -20,8 +20,10 @@ from pykafkad.local_cluster.process import ClusterError
 from pykafkad.net.client import Cluster as Client
 from pykafkad.net.reaching import Unreachable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
     from pykafkad.local_cluster.home import BrokerHome, Home
 

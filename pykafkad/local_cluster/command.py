@@ -11,7 +11,6 @@ import shutil
 import signal
 import sys
 import tempfile
-from typing import TYPE_CHECKING
 
 from pykafkad import cli
 from pykafkad.cli import EXIT_STARTUP, EXIT_USAGE, Options, UsageError
@@ -20,6 +19,7 @@ from pykafkad.local_cluster.cluster import STOP_S, LocalCluster, open_or_make
 from pykafkad.local_cluster.guard import Guard
 from pykafkad.local_cluster.process import ClusterError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from types import FrameType

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.local_cluster.process import ClusterError, Process
 from pykafkad.local_cluster.zookeeper import ZooKeeper
 from pykafkad.testing.ports import lasting_port
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 FILE = "cluster.json"
 HOST = "127.0.0.1"

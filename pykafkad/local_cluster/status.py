@@ -7,7 +7,6 @@ is left out (null in JSON). Of the brokers that answer, the controller's word co
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.errors import KafkaError
 from pykafkad.messages import DescribeLogDirsRequest
@@ -15,8 +14,10 @@ from pykafkad.net.client import Cluster as Client
 from pykafkad.net.reaching import Unreachable
 from pykafkad.tools.status import table
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from pykafkad.local_cluster.home import BrokerHome, Home
     from pykafkad.local_cluster.process import Process

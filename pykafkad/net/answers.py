@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import messages
 from pykafkad.errors import UNSUPPORTED_VERSION
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from typing_extensions import Buffer
 
     from pykafkad.hot.wire import Message

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from pykafkad import errors
 from pykafkad.messages import DescribeClusterRequest, FindCoordinatorRequest, MetadataRequest
@@ -19,8 +19,10 @@ from pykafkad.net import reaching
 from pykafkad.net.connection import CONNECT_TIMEOUT_S, Connection, UnsupportedVersion
 from pykafkad.net.reaching import REACH_S, Address, Unreachable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
     from pykafkad.hot.wire import Message
 

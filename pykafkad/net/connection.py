@@ -11,15 +11,16 @@ import socket
 import time
 from collections import deque
 from struct import Struct
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import __version__, errors, messages
 from pykafkad.hot import wire
 from pykafkad.net.answers import read_answer, response_type
 from pykafkad.net.reaching import NoAnswer, NotKafka
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from pykafkad.hot.wire import Message
 

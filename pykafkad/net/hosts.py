@@ -8,13 +8,14 @@ they came. A name that is not resolved within DEADLINE_MS counts as unknown. Wha
 from __future__ import annotations
 
 import _socket
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.logs import logger
 from pykafkad.workers import Workers
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
     from pykafkad.clock import Clock
 

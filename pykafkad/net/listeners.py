@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import _socket  # the module socket takes half a megabyte, and a sixth of a start
 from errno import EADDRINUSE
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.config import BROKER_KEYS
 from pykafkad.config_listeners import Endpoint
@@ -19,8 +18,10 @@ from pykafkad.errors import StartupError
 from pykafkad.logs import logger
 from pykafkad.net.hosts import is_a_name
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.config import BrokerConfig
     from pykafkad.hot.reactor import Connection, Reactor, Transport

@@ -6,14 +6,15 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.clock import Clock as MachineClock
 from pykafkad.config_def import ConfigError
 from pykafkad.logs import logger
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
+    from typing import Any
 
     from pykafkad.hot.reactor import Clock, Reactor
 

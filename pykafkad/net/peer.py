@@ -12,16 +12,17 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.hot import wire
 from pykafkad.net.answers import read_answer, response_type
 from pykafkad.net.connecting import Connecting, named
 from pykafkad.net.loop import module_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.hot.reactor import Connection, Reactor, Timer, Transport
     from pykafkad.hot.wire import Message

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import errno
 from collections import deque
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad import __version__, errors
 from pykafkad.messages import ApiVersionsRequest
 from pykafkad.net.peer import REQUEST_TIMEOUT_MS, UNDER_WAY_MAX, Peer, TooManyUnderWay
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pykafkad.hot.reactor import Reactor, Timer
     from pykafkad.hot.wire import Message

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.hot.reactor import Answer, FileRange
     from pykafkad.net.plain_connections import Connection

@@ -6,13 +6,14 @@ import errno
 import selectors
 import socket
 from collections import deque
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pykafkad.net.plain_answers import Part, Ticket, weight
 from pykafkad.net.plain_frames import Frame, FrameError, Frames
 from pykafkad.net.plain_holds import HOLD_HEAD_BYTES
 from pykafkad.net.plain_protocol import BROKERS_PROTOCOL
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.hot.reactor import Answer, Parts
     from pykafkad.net.plain_loop import Listener, Reactor

@@ -13,7 +13,6 @@ import selectors
 import socket
 import time
 from collections import deque
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.net.plain_answers import Ticket
 from pykafkad.net.plain_connections import (
@@ -44,9 +43,11 @@ from pykafkad.net.plain_watch import (
     waited_ms,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket as RawSocket
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.hot.reactor import Answer, Clock
     from pykafkad.net.plain_protocol import Transport

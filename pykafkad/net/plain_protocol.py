@@ -7,14 +7,15 @@ session for a connection's socket, which has the part of ext/c/reactor_transport
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any
 from typing import Protocol as Face
 
 from pykafkad.net.plain_frames import MAX_FRAME_BYTES, Framing, kafka_answer, kafka_request, text_line
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.hot.reactor import Answer
     from pykafkad.net.plain_answers import Ticket

@@ -8,8 +8,7 @@ where all of them together take more than the bound, the connection that was rea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.net.plain_connections import Connection
 

@@ -6,10 +6,11 @@ import errno
 import os
 import selectors
 import socket
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pykafkad.net.plain_connections import Connection
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _socket import socket as RawSocket
     from collections.abc import Callable

@@ -8,9 +8,10 @@ at, and closed, in slices.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.hot.reactor import Connection, Reactor
     from pykafkad.slices import Run, Work
 

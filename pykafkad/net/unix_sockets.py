@@ -9,47 +9,46 @@ directory, which needs Linux' /proc and leaves nothing behind that would have to
 from __future__ import annotations
 
 import _socket
-import contextlib
 import errno
 import os
 import stat
 import struct
 import sys
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
-    from collections.abc import Iterator
+    from collections.abc import Callable
 
 ADDRESS_BYTES = 100  # sun_path has 108 on Linux, 104 elsewhere, with a zero at its end
 PRIVATE = 0o600
 CREDENTIALS = struct.Struct("3i")  # process, user, group
 
 
-@contextlib.contextmanager
-def _address(path: str) -> Iterator[str]:
-    """What names this path for as long as the block lasts, short enough for bind() and connect()."""
+def _with_address(use: Callable[[str], None], path: str) -> None:
+    """Calls `use` (bind, or connect) with what names this path for as long, and is short enough."""
     if len(os.fsencode(path)) <= ADDRESS_BYTES:
-        yield path
+        use(path)
         return
     if sys.platform != "linux":
         raise OSError(errno.ENAMETOOLONG, f"{os.strerror(errno.ENAMETOOLONG)} for a Unix socket")
     directory, name = os.path.split(path)
     fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        yield f"/proc/self/fd/{fd}/{name}"
+        use(f"/proc/self/fd/{fd}/{name}")
     finally:
         os.close(fd)
 
 
 def bind(path: str) -> _socket.socket:
     """A socket that only its owner can open, bound and not listening yet; OSError."""
-    with contextlib.suppress(FileNotFoundError):
+    try:
         os.unlink(path)
+    except FileNotFoundError:
+        pass
     sock = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
-        with _address(path) as address:
-            sock.bind(address)
+        _with_address(sock.bind, path)
         _keep_private(path)
     except BaseException:
         sock.close()
@@ -63,8 +62,10 @@ def _keep_private(path: str) -> None:
         if stat.S_IMODE(os.stat(path).st_mode) != PRIVATE:
             raise OSError(errno.EPERM, "the file system does not keep others from a socket")
     except OSError:
-        with contextlib.suppress(OSError):
+        try:
             os.unlink(path)
+        except OSError:
+            pass
         raise
 
 
@@ -75,8 +76,7 @@ def connect(path: str, timeout_s: float) -> socket.socket:
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         sock.settimeout(timeout_s)
-        with _address(path) as address:
-            sock.connect(address)
+        _with_address(sock.connect, path)
     except BaseException:
         sock.close()
         raise

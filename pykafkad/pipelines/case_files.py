@@ -10,10 +10,14 @@ import difflib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.testing import Case, prepared, run_cases
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 INPUT, OUTPUT = "input.json", "output.json"
 COMPARED = ("value", "timestamp", "headers")

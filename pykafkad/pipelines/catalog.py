@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
-from typing import Literal as OneOf
 
 from pykafkad.pipelines import settings
 from pykafkad.pipelines.analysis.sources import DataSource
@@ -25,6 +23,11 @@ from pykafkad.pipelines.syntax.ast import (
     SetProperty,
 )
 from pykafkad.pipelines.types import SqlType, resolve
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+    from typing import Literal as OneOf
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,13 +6,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from pykafkad.pipelines import showing
 from pykafkad.pipelines.answers import Answer, Message
 from pykafkad.pipelines.catalog import Catalog
 from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.ast import Statement
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def obey(catalog: Catalog, statement: Statement) -> list[Answer] | None:

@@ -15,7 +15,6 @@ Decisions are remembered until an ACL changes. Invariant: no pattern and no pair
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from pykafkad.pure.acls import (
     ALL,
@@ -40,6 +39,7 @@ from pykafkad.pure.authorization import (
 )
 from pykafkad.pure.hosts import java_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 

@@ -7,14 +7,16 @@ compared as texts, as Kafka does: no address is resolved, and no name is looked 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.authorization import CLUSTER, THE_CLUSTER
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container
+    from typing import Any
 
 UNKNOWN, ANY = 0, 1  # of every kind of code; ANY is only for filters
 TYPE_NAMES = {2: "topic", 3: "group", 4: "cluster", 5: "transactional id", 6: "delegation token", 7: "user"}

@@ -8,9 +8,28 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, Protocol
 
 from pykafkad import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Final, Protocol
+
+    Test = Callable[[Any], bool]
+    TopicName = Callable[[bytes], str | None]
+
+    class Authorizer(Protocol):
+        def allows(
+            self, principal: Principal, host: str, operation: int, resource: int, name: str
+        ) -> bool: ...
+        def allows_some(self, principal: Principal, host: str, operation: int, resource: int) -> bool:
+            """Whether the operation is allowed on any name at all."""
+
+        def note_denied(
+            self, principal: Principal, host: str, operation: int, resource: int, name: str
+        ) -> None:
+            """Told of what a client has asked for, and may not have."""
+
 
 READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, CLUSTER_ACTION = 3, 4, 5, 6, 7, 8, 9
 DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 10, 11, 12
@@ -35,9 +54,6 @@ NEWEST = 32767
 # Types of resources with configs; those of all others belong to the cluster.
 CONFIGS_OF_A_TOPIC, CONFIGS_OF_A_GROUP = 2, 32
 
-Test = Callable[[Any], bool]
-TopicName = Callable[[bytes], str | None]
-
 
 class Principal:
     """The sender of the requests of a connection."""
@@ -53,15 +69,6 @@ class Principal:
 
 
 ANONYMOUS = Principal("User", "ANONYMOUS")
-
-
-class Authorizer(Protocol):
-    def allows(self, principal: Principal, host: str, operation: int, resource: int, name: str) -> bool: ...
-    def allows_some(self, principal: Principal, host: str, operation: int, resource: int) -> bool:
-        """Whether the operation is allowed on any name at all."""
-
-    def note_denied(self, principal: Principal, host: str, operation: int, resource: int, name: str) -> None:
-        """Told of what a client has asked for, and may not have."""
 
 
 class Need:

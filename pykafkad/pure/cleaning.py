@@ -12,10 +12,11 @@ max.compaction.lag.ms (KIP-354). The rules are those of Kafka 4.3.1's LogCleaner
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING, Protocol, TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Protocol, TypeVar
 
     class Sized(Protocol):
         """What the rules need to know of a segment."""

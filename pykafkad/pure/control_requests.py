@@ -7,13 +7,13 @@ of this broker by the broker epoch. A partition's leader epoch says which of two
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from pykafkad.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 

@@ -7,8 +7,6 @@ finding says only what the facts say, and what was seen of it; a rule about a th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.pure.explaining_facts import (
     CAUSE,
     LIKELY,
@@ -21,8 +19,10 @@ from pykafkad.pure.explaining_facts import (
 )
 from pykafkad.pure.explaining_words import SHOWN, are, are_near, listed, name_of, plural, who
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from typing import Any
 
     Row = dict[str, Any]
     Rule = Callable[["Facts"], Iterable["Finding"]]

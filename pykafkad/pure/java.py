@@ -6,10 +6,9 @@ had. Keys of the same bucket come in the order in which they were put there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.hot.wire import hash_code as hash_code  # String.hashCode
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from bisect import insort
 from itertools import takewhile
-from typing import TYPE_CHECKING, Protocol
 
 from pykafkad.errors import (
     INVALID_PRODUCER_EPOCH,
@@ -23,8 +22,10 @@ from pykafkad.errors import (
 )
 
 NEWER_EPOCHS_SINCE = 2  # of transaction.version: a marker has a higher epoch than its transaction
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Protocol
 
     class Batch(Protocol):
         """What is needed of a batch's header."""

@@ -8,8 +8,8 @@ alternates between racks, and a partition gets brokers of racks that it is not i
 from __future__ import annotations
 
 from itertools import chain, count, zip_longest
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 

@@ -10,8 +10,8 @@ change is asked for at a time. No I/O and no clock: the caller passes the time.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

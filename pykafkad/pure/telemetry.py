@@ -15,14 +15,13 @@ and drop them, after counting them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure import java
 from pykafkad.uuids import ONE
 from pykafkad.uuids import ZERO as NO_ID
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Sequence
 

@@ -8,7 +8,7 @@ before is ours. Kafka's fetcher threads, with the same client ids.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad import errors
 from pykafkad.cluster.replica import Replica
@@ -29,9 +29,10 @@ from pykafkad.pure.following.fetcher import (
     StartAnew,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pykafkad.clock import Clock
     from pykafkad.net.peers import Connections

@@ -8,15 +8,16 @@ leader's change is waiting, under way, answered, or stays asked for until the co
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.logs import logger
 from pykafkad.messages import AlterPartitionRequest
 from pykafkad.net.peers import Purpose
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.messages import AlterPartitionResponse

@@ -8,13 +8,13 @@ known again. Where another leader or epoch stands there, the change stays asked 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pykafkad.logs import logger
 from pykafkad.zookeeper import znodes
 from pykafkad.zookeeper.client import BAD_VERSION, NO_NODE, OK, Create, GetData, Result, SetData
 from pykafkad.zookeeper.znodes import PartitionState
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

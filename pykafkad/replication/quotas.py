@@ -9,12 +9,14 @@ are asked for, so that a change counts at once. Only a follower that is not in s
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster.image import ALL_BROKERS, BROKER_RESOURCE
 from pykafkad.pure.rates import Rate
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.clock import Clock
     from pykafkad.cluster.image import Image
 

@@ -8,7 +8,7 @@ fetched through one connection, that to the leader that was told last.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 from pykafkad.errors import StartupError
 from pykafkad.pure.java import as_int, hash_code
@@ -17,9 +17,10 @@ from pykafkad.replication.isr import IsrChanges
 from pykafkad.replication.quotas import FOLLOWER, LEADER, ReplicationQuota
 from pykafkad.replication.requests import Asking, Versions
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pykafkad.clock import Clock
     from pykafkad.cluster.image import Image

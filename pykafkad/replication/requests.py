@@ -3,15 +3,17 @@ since nobody asks the leader which it knows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.errors import StartupError
 from pykafkad.messages import FetchRequest, ListOffsetsRequest, OffsetForLeaderEpochRequest
 from pykafkad.pure.following.fetcher import AskEpochs, AskOffsets, Following
 from pykafkad.pure.following.session import Gone, Named, Wanted
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from pykafkad.pure.following.fetcher import Request
 

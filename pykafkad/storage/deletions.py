@@ -10,11 +10,11 @@ directory that is deleted goes with it, links without what they point to; what c
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from pykafkad.logs import logger
 from pykafkad.storage import files
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.parts import Logs

@@ -10,7 +10,6 @@ from __future__ import annotations
 import fcntl
 import os
 import time
-from typing import TYPE_CHECKING
 
 from pykafkad import uuids
 from pykafkad.errors import StartupError
@@ -21,6 +20,7 @@ from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.files import StorageError
 from pykafkad.storage.syncs import Syncs
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

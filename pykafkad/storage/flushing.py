@@ -14,14 +14,14 @@ wrong otherwise says nothing of the disk: a flush that is due is tried again a l
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.storage import files
 from pykafkad.storage.files import StorageError
 from pykafkad.storage.log import lookups
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.storage.log.log import Log
     from pykafkad.storage.parts import Logs

@@ -11,7 +11,6 @@ partitions; when none is left `on_all_failed` is called.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafkad import uuids
 from pykafkad.errors import StartupError
@@ -32,8 +31,10 @@ from pykafkad.storage.recovery import loading
 from pykafkad.storage.recovery.unmarking import Unmarking
 from pykafkad.workers import submit_inline
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+    from typing import Any, Protocol
 
     from pykafkad.clock import Clock
     from pykafkad.periodic import Jobs

@@ -4,10 +4,12 @@ imports. Each part is made by the manager, and needs no more of it than this.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any
 
     from pykafkad.clock import Clock
     from pykafkad.storage.directories import LogDirectory

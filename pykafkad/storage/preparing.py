@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.hot.segment import NewDirectories
 from pykafkad.storage.checkpoints import checkpoints
@@ -27,6 +27,7 @@ from pykafkad.storage.files import (
     offset_name,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 

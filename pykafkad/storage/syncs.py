@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import errno
 from _thread import allocate_lock
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.storage import files
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 TURNS = 16  # locks that the files share
 

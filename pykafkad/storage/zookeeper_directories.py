@@ -8,7 +8,6 @@ further is it. Invariant: a directory's id lasts until the broker stops.
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import uuids
 from pykafkad.storage import files
@@ -16,8 +15,10 @@ from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.directories import LogDirectory
 from pykafkad.storage.manager import LogManager
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from pykafkad.storage.files import TopicPartition
     from pykafkad.storage.log.log import Log

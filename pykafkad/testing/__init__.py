@@ -6,8 +6,7 @@ pykafkad in it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.testing.aio import AsyncBroker
     from pykafkad.testing.broker import Broker

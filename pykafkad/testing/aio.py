@@ -15,14 +15,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, overload
+from typing import ParamSpec, TypeVar, overload
 
 from pykafkad.testing.broker import Broker
 from pykafkad.testing.operations import IDLE_S, TIMEOUT_S
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import os
     from types import TracebackType
+    from typing import Any, Concatenate
 
     from pykafkad.testing.record import Record
 

@@ -21,7 +21,6 @@ import threading
 import time
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any
 
 from pykafkad import config_names
 from pykafkad.control import SOCKET
@@ -30,6 +29,10 @@ from pykafkad.testing.directory import Directory
 from pykafkad.testing.errors import BrokerError
 from pykafkad.testing.operations import TIMEOUT_S, Operations
 from pykafkad.testing.ports import lasting_port
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 READY = "pykafkad ready: bootstrap.servers="
 START_SECONDS = 30.0

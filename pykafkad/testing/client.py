@@ -9,10 +9,13 @@ from __future__ import annotations
 import socket
 import struct
 from types import TracebackType
-from typing import Any
 
 from pykafkad import messages
 from pykafkad.hot import wire
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 API_VERSIONS = 18
 TIMEOUT_SECONDS = 30.0

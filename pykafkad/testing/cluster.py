@@ -15,7 +15,6 @@ import atexit
 import os
 from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
 
 from pykafkad.local_cluster import cluster as local
 from pykafkad.local_cluster.guard import Guard
@@ -25,6 +24,10 @@ from pykafkad.testing.broker import _text, counted
 from pykafkad.testing.directory import Directory
 from pykafkad.testing.errors import BrokerError
 from pykafkad.testing.operations import Operations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Self
 
 CREATE_TOPICS_VERSION = 7
 TIMEOUT_S = 30.0

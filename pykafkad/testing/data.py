@@ -10,7 +10,6 @@ import heapq
 import time
 from dataclasses import replace
 from itertools import count
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.hot import records
@@ -23,8 +22,10 @@ from pykafkad.tools.batching import partition_of_key
 from pykafkad.tools.fetching import Fetcher, FetchSettings
 from pykafkad.tools.producer import PRODUCE_BY_NAME
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from typing import Any
 
     from pykafkad.hot.records import Record as Raw
     from pykafkad.tools.admin import Partition

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.net.client import Cluster
@@ -16,6 +15,7 @@ from pykafkad.testing.data import partitions_of, spans_of
 from pykafkad.testing.errors import BrokerError, BrokerTimeout
 from pykafkad.tools import admin_groups
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
 

@@ -10,13 +10,15 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TypeVar, overload
 
 from pykafkad.testing.errors import BrokerError, BrokerTimeout
 from pykafkad.testing.record import Record, decoded
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
     from pykafkad.hot.records import Record as Raw
     from pykafkad.net.client import Cluster

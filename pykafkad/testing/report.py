@@ -12,14 +12,15 @@ from __future__ import annotations
 import os
 import re
 import time
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.testing.data import Span, spans_of
 from pykafkad.testing.groups import Group, committed, look_at
 from pykafkad.testing.operations import CLIENT_ID
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from pykafkad.net.client import Cluster
     from pykafkad.testing.broker import Broker

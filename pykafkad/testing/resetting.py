@@ -8,7 +8,6 @@ once, groups that have members lose them first (each of them leaves, in the word
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.messages import (
@@ -27,8 +26,10 @@ from pykafkad.messages import (
 )
 from pykafkad.testing.errors import BrokerTimeout
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from pykafkad.net.client import Cluster
 

@@ -7,8 +7,6 @@ replicas, DescribeTopicPartitions).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors, uuids
 from pykafkad.messages import (
     CreatePartitionsRequest,
@@ -26,8 +24,10 @@ from pykafkad.net.connection import UnsupportedVersion
 from pykafkad.tools import settings
 from pykafkad.tools.options import Options
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
 Partition = tuple[str, int]
 

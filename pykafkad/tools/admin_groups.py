@@ -7,8 +7,6 @@ client does (KIP-848, KIP-1043).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
 from pykafkad import errors
 from pykafkad.hot.wire import WireError
 from pykafkad.messages import (
@@ -26,8 +24,10 @@ from pykafkad.net.connection import UnsupportedVersion
 from pykafkad.tools.admin import Partition, grouped, list_topics
 from pykafkad.tools.java import hash_order, partition_hash
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
+    from typing import Any, TypeVar
 
     T = TypeVar("T")
 

@@ -5,8 +5,6 @@ Owns the requests and how long which error is waited out; the texts of errors ar
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.messages import (
     DescribeProducersRequest,
@@ -19,8 +17,10 @@ from pykafkad.net.client import TRANSACTION, Cluster, check
 from pykafkad.tools.admin import Partition, grouped
 from pykafkad.tools.java import hash_order, partition_hash
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
+    from typing import Any
 
 STATES = frozenset(
     {

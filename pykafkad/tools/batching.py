@@ -7,13 +7,14 @@ partition until a batch's worth was sent there (KIP-480, KIP-794), a batch is re
 from __future__ import annotations
 
 from random import randrange
-from typing import TYPE_CHECKING, TypeAlias
 
 from pykafkad.hot import records
 from pykafkad.hot.records import murmur2
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from typing import TypeAlias
 
     from pykafkad.hot.records import Columns, Headers
 

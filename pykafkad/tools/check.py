@@ -9,7 +9,6 @@ reading is done without Python's lock) and the messages; the checks are in check
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster.topic_names import INTERNAL
 from pykafkad.storage.files import TopicPartition
@@ -17,8 +16,10 @@ from pykafkad.tools import check_directory, check_partition, output
 from pykafkad.tools.check_report import Hints, Problem, Report
 from pykafkad.tools.names import nearest
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from pykafkad.tools.check_directory import Directory
 

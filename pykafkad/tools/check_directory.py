@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from struct import Struct
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import uuids
 from pykafkad.cluster.metadata_records import MetadataError
@@ -19,7 +18,10 @@ from pykafkad.storage.directories import CLEAN_SHUTDOWN, LOCK, META_PROPERTIES
 from pykafkad.storage.files import TopicPartition
 from pykafkad.tools.check_report import Hints, Problem
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.cluster.image import Image
 
 METADATA_DIRECTORY = "__cluster_metadata-0"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from pykafkad.hot.segment import Inspection, Verdict
 from pykafkad.pure.leader_epochs import LeaderEpochs
@@ -22,6 +21,7 @@ from pykafkad.storage.recovery import leftovers
 from pykafkad.tools.check_report import Hints, Problem, Report, Segment
 from pykafkad.tools.check_start import foresee
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.hot.segment import BatchHeader
 

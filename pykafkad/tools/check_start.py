@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from contextlib import contextmanager
 from itertools import takewhile
-from typing import TYPE_CHECKING
 
 from pykafkad.hot import segment as hot
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 from pykafkad.storage import files
 from pykafkad.storage.recovery import recovery, splitting
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

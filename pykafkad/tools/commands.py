@@ -10,11 +10,11 @@ stand behind the command as well, and a command may have --json. An option of th
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from pykafkad.tools.names import nearest
 from pykafkad.tools.options import COMMON, NONE, RANGES, SHORT, STRING, OptionError, Options, Usage
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 

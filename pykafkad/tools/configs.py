@@ -6,8 +6,6 @@ metrics, groups) are in configs_resources, those about users, clients and addres
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.net.client import ClientError
 from pykafkad.tools import admin, configs_quotas, configs_resources, failures, output, settings
@@ -23,6 +21,7 @@ from pykafkad.tools.options import (
     value,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

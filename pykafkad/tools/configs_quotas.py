@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.config_def import show_double
 from pykafkad.config_entities import QUOTA_IP, QUOTA_USER_CLIENT
@@ -17,8 +15,10 @@ from pykafkad.net.client import Cluster, check
 from pykafkad.tools import failures, output
 from pykafkad.tools.java import hash_order, string_hash
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
 ENTITIES = {"users": "user", "clients": "client-id", "ips": "ip"}
 SHOWN = {"user": "user-principal", "client-id": "client-id", "ip": "ip"}

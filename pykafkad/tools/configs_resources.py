@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.tools import admin, admin_groups, failures, output, settings
 from pykafkad.tools.java import hash_order
 from pykafkad.tools.options import Options
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from pykafkad.net.client import Cluster
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sys
 import time
 from random import randrange
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.net.client import ClientError
@@ -29,6 +28,7 @@ from pykafkad.tools.options import (
     value,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -8,7 +8,6 @@ auto.commit.interval.ms, when partitions are revoked and at the end.
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.net.client import ClientError, Cluster, api_timeouts
@@ -18,6 +17,7 @@ from pykafkad.tools.fetching import READ_COMMITTED, READ_UNCOMMITTED, Chunk, Fet
 from pykafkad.tools.membership import ClassicMembership, MemberSettings
 from pykafkad.tools.membership_consumer import ConsumerMembership
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from re import Pattern

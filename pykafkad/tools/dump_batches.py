@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from pykafkad.hot import records
 from pykafkad.net.client import ClientError
 from pykafkad.tools import dump_decoders
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -6,8 +6,6 @@ not know are named and skipped. The control records of logs (transaction markers
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import messages, uuids
 from pykafkad.cluster import metadata_records
 from pykafkad.hot.wire import WireError
@@ -15,8 +13,10 @@ from pykafkad.net.client import ClientError
 from pykafkad.tools import message_json
 from pykafkad.tools.options import Options
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.hot.records import Record
 

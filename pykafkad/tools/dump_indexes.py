@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from struct import Struct
-from typing import TYPE_CHECKING
 
 from pykafkad.hot import records
 from pykafkad.net.client import ClientError
@@ -20,6 +19,7 @@ from pykafkad.tools import output
 from pykafkad.tools.dump_batches import INTEGER_MAX, LogFile, header_of, optional_long
 from pykafkad.tools.java import hash_order
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

@@ -7,7 +7,6 @@ is in dump_batches, indexes and snapshots are in dump_indexes, the contents of r
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from pykafkad.hot import records
 from pykafkad.net.client import ClientError
@@ -15,6 +14,7 @@ from pykafkad.tools import dump_decoders, dump_indexes, output
 from pykafkad.tools.dump_batches import INTEGER_MAX, LogFile, batch_line, header_of, record_text
 from pykafkad.tools.options import INTEGER, Option, Options, flag, optional, run, value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.control.client import ControlClient, ControlError
 from pykafkad.logs import escaped
@@ -13,8 +12,10 @@ from pykafkad.pure.explaining_facts import CAUSE, LIKELY, Facts, Finding, facts_
 from pykafkad.tools import output, running
 from pykafkad.tools.options import Option, OptionError, Options, flag, run, value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     Row = dict[str, Any]
 

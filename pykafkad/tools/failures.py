@@ -6,12 +6,11 @@ kind. Except for a few, the names follow from those of the error codes.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.tools import output
 from pykafkad.tools.names import nearest
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 

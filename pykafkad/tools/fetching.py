@@ -8,7 +8,6 @@ position on, without control batches and, if only committed records are read, wi
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.hot import records
@@ -16,8 +15,10 @@ from pykafkad.messages import FetchRequest
 from pykafkad.net.client import RETRIABLE, Cluster
 from pykafkad.net.connection import readable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from typing import Any
 
     from pykafkad.hot.records import Batch, Record
     from pykafkad.net.connection import Connection

@@ -7,11 +7,11 @@ the formatters for Kafka's own topics.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 from pykafkad.net.client import ClientError
 from pykafkad.tools import dump_decoders, message_json
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

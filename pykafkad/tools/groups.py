@@ -7,8 +7,6 @@ printed to standard output and the exit code stays 0.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.net.client import ClientError
 from pykafkad.tools import admin, admin_groups, failures, groups_describe, groups_reset, output
@@ -27,6 +25,7 @@ from pykafkad.tools.options import (
     value,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

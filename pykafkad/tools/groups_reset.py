@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.tools import admin, admin_groups, failures, output, times
 from pykafkad.tools.java import hash_order, partition_hash
 from pykafkad.tools.options import Options, Usage
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 

@@ -6,12 +6,12 @@ time, so it is followed here: a diff of our output with theirs is empty.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
 from pykafkad.pure.java import hash_code as string_hash
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any, TypeVar
 
     K = TypeVar("K")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import codecs
 import os
 import re
-from typing import TYPE_CHECKING
 
 from pykafkad.net.client import ClientError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.messages import DescribeLogDirsRequest
 from pykafkad.net.client import check
 from pykafkad.tools import admin, failures, output
 from pykafkad.tools.java import hash_order, partition_hash
 from pykafkad.tools.options import Option, Options, bootstrap, flag, json_flag, run, value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
     from pykafkad.net.client import Cluster
 

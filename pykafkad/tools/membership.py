@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.hot.wire import WireError
@@ -27,8 +26,10 @@ from pykafkad.tools import settings
 from pykafkad.tools.admin import Partition, grouped
 from pykafkad.tools.admin_groups import NOT_READY, read_assignment
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
 RANGE = "range"
 RANGE_CLASS = "org.apache.kafka.clients.consumer.RangeAssignor"

@@ -8,7 +8,6 @@ heartbeat reports the partitions that are owned. A fenced member joins again wit
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors, uuids
 from pykafkad.messages import ConsumerGroupHeartbeatRequest
@@ -17,8 +16,10 @@ from pykafkad.net.reaching import Unreachable
 from pykafkad.tools.admin import Partition, list_topics
 from pykafkad.tools.membership import MemberSettings
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from typing import Any
 
 JOIN_EPOCH, LEAVE_EPOCH, STATIC_LEAVE_EPOCH = 0, -1, -2
 FENCED = frozenset({errors.FENCED_MEMBER_EPOCH, errors.UNKNOWN_MEMBER_ID})

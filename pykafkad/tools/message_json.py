@@ -7,13 +7,14 @@ characters.
 from __future__ import annotations
 
 from binascii import b2a_base64
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import uuids
 from pykafkad.hot import wire
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
 _SHORT = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 ESCAPES = {code: f"\\u{code:04X}" for code in range(32)} | {ord(key): text for key, text in _SHORT.items()}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.net.client import ClientError
@@ -21,6 +20,7 @@ from pykafkad.tools.options import (
 )
 from pykafkad.tools.topic_filter import INTERNAL_TOPICS, TopicFilter
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

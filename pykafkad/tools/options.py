@@ -10,11 +10,10 @@ completion (pykafkad/completion.py) and docs/tools.md.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.tools import failures, output
 from pykafkad.tools.names import nearest
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from random import randrange
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.net.client import ClientError
@@ -22,6 +21,7 @@ from pykafkad.tools.options import (
 )
 from pykafkad.tools.perf_produce import print_metrics
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

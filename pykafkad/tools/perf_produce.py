@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import random
 import time
-from typing import TYPE_CHECKING
 
 from pykafkad import errors, uuids
 from pykafkad.net.client import ClientError
@@ -31,6 +30,7 @@ from pykafkad.tools.options import (
 from pykafkad.tools.producer import Producer
 from pykafkad.tools.throttle import Throttle
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

@@ -6,7 +6,6 @@ Unlike there the exit code is 1 if a record was not stored, and the last line sa
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.net.client import ClientError
@@ -31,6 +30,7 @@ from pykafkad.tools.options import (
 from pykafkad.tools.producer import Producer
 from pykafkad.tools.producer_settings import CODECS
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -13,7 +13,6 @@ import sys
 import time
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.messages import InitProducerIdRequest, ProduceRequest
@@ -32,8 +31,10 @@ from pykafkad.tools.batching import (
 from pykafkad.tools.producer_settings import ProducerSettings
 from pykafkad.tools.producer_transaction import Transaction
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+    from typing import Any
 
     from pykafkad.hot.records import Columns, Headers
     from pykafkad.net.connection import Connection

@@ -6,8 +6,6 @@ AddPartitionsToTxn 3, AddOffsetsToTxn 3, TxnOffsetCommit 3, Produce 11, EndTxn 4
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.messages import (
     AddOffsetsToTxnRequest,
@@ -18,8 +16,10 @@ from pykafkad.messages import (
 from pykafkad.net.client import TRANSACTION, Cluster, check
 from pykafkad.tools.admin import grouped
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from pykafkad.tools.admin import Partition
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import time
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.control.client import ControlClient, ControlError
@@ -19,8 +18,10 @@ from pykafkad.net.connection import Connection
 from pykafkad.places import data_directory
 from pykafkad.tools.options import Option, Options, value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 DEADLINE_S = 5.0
 DEFAULT_SERVERS = "localhost:9092"

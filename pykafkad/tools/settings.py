@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.net.client import ClientError, addresses, whole_number
 from pykafkad.tools import output
 from pykafkad.tools.names import nearest
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
 
 DEFAULT_BOOTSTRAP = "localhost:9092"

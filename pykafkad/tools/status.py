@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.control.client import ControlError
 from pykafkad.logs import escaped
 from pykafkad.tools import output, running
 from pykafkad.tools.options import Option, Options, flag, run
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
     Row = dict[str, Any]
 

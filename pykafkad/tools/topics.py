@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.tools import admin, failures, output, topics_describe
 from pykafkad.tools.options import (
@@ -19,6 +17,7 @@ from pykafkad.tools.options import (
     value,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import uuids
 from pykafkad.tools import admin, output
 from pykafkad.tools.java import hash_order
 from pykafkad.tools.options import Options
 from pykafkad.tools.topic_filter import TopicFilter
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
     from pykafkad.net.client import Cluster
 

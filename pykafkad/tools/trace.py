@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import time
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.control.client import ControlError
 from pykafkad.logs import escaped
 from pykafkad.tools import output, running
 from pykafkad.tools.options import INTEGER, Option, OptionError, Options, flag, run, value
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     Row = dict[str, Any]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.tools import admin, admin_transactions, transactions_hanging
 from pykafkad.tools.admin_transactions import AbortSpec, partition_text
@@ -13,8 +12,10 @@ from pykafkad.tools.failures import Failing, Told
 from pykafkad.tools.options import INTEGER, LONG, SHORT, Option, Options, bootstrap, flag, run, value
 from pykafkad.tools.transactions_table import Table
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from pykafkad.net.client import Cluster
     from pykafkad.tools.admin import Partition

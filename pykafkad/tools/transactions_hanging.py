@@ -7,7 +7,6 @@ say of these producers. Many partitions are asked for in pieces, as Kafka's tool
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.tools import admin, admin_transactions
@@ -15,8 +14,10 @@ from pykafkad.tools.failures import Failing, Told
 from pykafkad.tools.java import hash_order, long_hash
 from pykafkad.tools.transactions_table import Table
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from typing import Any
 
     from pykafkad.net.client import Cluster
     from pykafkad.tools.admin import Partition

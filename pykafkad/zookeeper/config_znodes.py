@@ -13,13 +13,15 @@ Quotas and SCRAM credentials of a user are keys of one znode. Names of users and
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from pykafkad.zookeeper.znodes import MalformedZnode, reading, to_json
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
 
 CONFIG = "/config"
 CONFIG_CHANGES = "/config/changes"

@@ -15,7 +15,6 @@ from _thread import allocate_lock, start_new_thread
 from contextlib import suppress
 from errno import ENETUNREACH
 from socket import SHUT_RDWR
-from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, ConnectionClosedError, KazooException, SessionExpiredError
@@ -43,8 +42,10 @@ from pykafkad.zookeeper.client import (
 from pykafkad.zookeeper.pipeline import Pipeline
 from pykafkad.zookeeper.znodes import parents
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from pykafkad.zookeeper.client import Done, OnState, OnWatch
     from pykafkad.zookeeper.pipeline import Answer

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pykafkad.logs import logger
 from pykafkad.zookeeper.client import CONNECTION_LOST, Result
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

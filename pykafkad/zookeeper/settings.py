@@ -9,12 +9,14 @@ KAFKA_OPTS, with ZooKeeper's DigestLoginModule.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.errors import StartupError
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
 JAAS = "java.security.auth.login.config"
 SECTION = "zookeeper.sasl.clientconfig"

@@ -17,13 +17,14 @@ ignored, as Kafka does; those that older versions do not write have the defaults
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.uuids import ZERO, from_text, to_text
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import TypeVar
+    from typing import Any, TypeVar
 
     T = TypeVar("T")
 

@@ -400,7 +400,7 @@ def test_share_groups_reset_to_nothing_else(text: str) -> None:
 
 
 def test_the_config_modules_import_nothing_slow() -> None:
-    slow = {"argparse", "asyncio", "dataclasses", "inspect", "json", "logging", "threading"}
+    slow = {"argparse", "asyncio", "dataclasses", "inspect", "json", "logging", "threading", "typing"}
     code = (
         "import sys; before = set(sys.modules); import pykafkad.config, pykafkad.cli, pykafkad.properties;"
         " print(*sorted(set(sys.modules) - before))"

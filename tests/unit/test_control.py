@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import pykafkad
 from pykafkad.control import commands, tracing
 from pykafkad.control.lines import CommandError, check_known, flag, text
 from pykafkad.slices import finish
@@ -245,10 +246,16 @@ def test_all_three_find_brokers_the_same_way() -> None:
 
 def test_a_start_imports_nothing_of_what_it_may_be_asked() -> None:
     code = "import sys, pykafkad.server; print(*[name for name in sys.modules])"
-    command = [sys.executable, "-c", code]
-    loaded = set(subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    command = [sys.executable, "-S", "-c", code]
+    environment = {"PYTHONPATH": str(Path(pykafkad.__file__).parents[1])}
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    loaded = set(done.stdout.split())
     assert "pykafkad.control.server" in loaded
     later = (
+        "typing",  # and with it contextlib and re
+        "contextlib",
+        "re",
+        "signal",
         "socket",
         "json",
         "fnmatch",

@@ -7,8 +7,6 @@ in the next one. Invariant: a partition is told of until the controller has answ
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
@@ -16,8 +14,10 @@ from pykafkad.messages import AssignReplicasToDirsRequest
 from pykafkad.net.peers import Purpose
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.kraft.controllers import Controllers

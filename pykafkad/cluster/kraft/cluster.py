@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.kraft.assignments import Assignments
 from pykafkad.cluster.kraft.controllers import Controllers
 from pykafkad.cluster.kraft.creating import Creating
@@ -15,6 +13,7 @@ from pykafkad.cluster.zookeeper.producer_ids import ProducerIds
 from pykafkad.pure.kraft.lifecycle import Lifecycle
 from pykafkad.pure.kraft.observer import Observer
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

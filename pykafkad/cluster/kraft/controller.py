@@ -7,8 +7,6 @@ What only the active controller decides never comes here: those requests are for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.cluster.auto_creation import AutoCreation
 from pykafkad.cluster.controller import Quorum
 from pykafkad.cluster.dynamic_config import DynamicConfig
@@ -19,8 +17,10 @@ from pykafkad.errors import NOT_CONTROLLER, KafkaError
 from pykafkad.slices import finish
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from pykafkad.cluster.controller import Created, Deleted, Plan, Told
     from pykafkad.cluster.image import Image

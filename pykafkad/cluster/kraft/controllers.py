@@ -8,13 +8,14 @@ active no more, until the time for that is up. Invariant: `done` is called once,
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.config_kraft import BOOTSTRAP, NAMES, VOTERS, address_of, voters_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from pykafkad.net.peers import Peers, Purpose
 

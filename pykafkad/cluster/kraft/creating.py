@@ -5,8 +5,6 @@ A topic is made when the image has it, which comes a moment after the controller
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.cluster.topic_creation import Planned
 from pykafkad.cluster.turns import tell
@@ -15,8 +13,10 @@ from pykafkad.messages import CreateTopicsRequest
 from pykafkad.net.peers import Purpose
 from pykafkad.slices import Wait
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from pykafkad.cluster.controller import Created
     from pykafkad.cluster.image import Image

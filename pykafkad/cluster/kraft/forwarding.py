@@ -4,8 +4,6 @@ and from where (KIP-590). Its answer is the client's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.handlers import Unanswerable
 from pykafkad.hot import wire
@@ -14,8 +12,10 @@ from pykafkad.net.answers import read_answer, response_type
 from pykafkad.net.hosts import packed_address
 from pykafkad.net.peers import Purpose
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.cluster.kraft.controllers import Controllers
     from pykafkad.context import Context

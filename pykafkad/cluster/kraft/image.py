@@ -6,13 +6,14 @@ come and go, and ISRs change, without one. `become` makes it another image, wher
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.cluster.image import TOPIC_RESOURCE, Image
 from pykafkad.cluster.metadata_records import config_record
 from pykafkad.messages import FeatureLevelRecord, RemoveTopicRecord, TopicRecord
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.cluster.image import BrokerInfo, PartitionInfo, Topic
 
 PARTS = ("acls", "scram_users", "client_quotas", "delegation_tokens")  # of the image, and of its delta

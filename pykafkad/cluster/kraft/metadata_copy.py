@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.cluster import metadata_files, metadata_records
 from pykafkad.cluster.kraft.image import QuorumImage
@@ -29,6 +29,7 @@ from pykafkad.hot import records
 from pykafkad.pure.leader_epochs import LeaderEpochs
 from pykafkad.storage.files import INDEX, LOG, TIME_INDEX
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

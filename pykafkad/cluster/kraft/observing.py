@@ -9,7 +9,6 @@ what is committed ends the broker: it would serve another cluster than the one t
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster.metadata_records import MetadataError
@@ -32,9 +31,10 @@ from pykafkad.pure.kraft.observer import (
 from pykafkad.slices import GO_ON
 from pykafkad.uuids import METADATA_TOPIC_ID
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pykafkad.clock import Clock
     from pykafkad.cluster.kraft.controllers import Controllers

@@ -4,7 +4,6 @@ wants it."""
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster import features
@@ -15,8 +14,10 @@ from pykafkad.net.peers import Purpose
 from pykafkad.pure.kraft.lifecycle import NEVER_MS, State, Want
 from pykafkad.uuids import random_uuid
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from pykafkad.clock import Clock
     from pykafkad.cluster.kraft.controllers import Controllers

@@ -7,8 +7,6 @@ directory which is offline is not made anew elsewhere; one that lies elsewhere t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.image import NO_LEADER
 from pykafkad.cluster.logs_publisher import LogsPublisher
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -18,6 +16,7 @@ from pykafkad.slices import GO_ON
 from pykafkad.storage.preparing import NewPartition
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Any

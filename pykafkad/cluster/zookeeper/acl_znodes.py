@@ -7,8 +7,6 @@ is read again after a moment.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.cluster.zookeeper.asking import expect
 from pykafkad.cluster.zookeeper.notifications import Notifications
@@ -31,8 +29,10 @@ from pykafkad.zookeeper.client import (
 from pykafkad.zookeeper.config_znodes import ACL_PATHS, ACL_ROOTS, RESOURCE_TYPES
 from pykafkad.zookeeper.znodes import MalformedZnode
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+    from typing import Any
 
     from pykafkad.cluster.zookeeper.asking import Asking
     from pykafkad.slices import Work

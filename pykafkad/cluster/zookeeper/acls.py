@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from functools import partial
 from hashlib import blake2b
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.cluster.acls import Deleted, KnownAcls, record_of
@@ -39,6 +38,7 @@ from pykafkad.zookeeper.config_znodes import OPERATIONS as KNOWN_OPERATIONS
 from pykafkad.zookeeper.config_znodes import read_acl_change
 from pykafkad.zookeeper.znodes import MalformedZnode
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 

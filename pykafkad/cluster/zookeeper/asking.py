@@ -7,8 +7,6 @@ What is not expected is a ZooKeeperError; `as_kafka_error` makes of it what a cl
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster import turns
 from pykafkad.errors import KafkaError
@@ -17,6 +15,7 @@ from pykafkad.slices import Wait, chunks
 from pykafkad.zookeeper.client import NO_NODE, NODE_EXISTS, OK, Create, GetChildren, ZooKeeperError
 from pykafkad.zookeeper.znodes import PERSISTENT, parents
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

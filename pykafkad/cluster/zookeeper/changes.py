@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster.zookeeper.asking import Asking
 from pykafkad.cluster.zookeeper.configs import ClusterConfigs
 from pykafkad.cluster.zookeeper.topic_changes import TopicChanges
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.cluster.controller import Told
     from pykafkad.cluster.image import Image

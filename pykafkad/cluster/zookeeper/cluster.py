@@ -6,8 +6,6 @@ and the session goes last, when the logs are closed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.cluster.image import TOPIC_RESOURCE
 from pykafkad.cluster.zookeeper.parts import Address
 from pykafkad.logs import logger
@@ -15,8 +13,10 @@ from pykafkad.pure.controller.events import UncleanElectionEnabled
 from pykafkad.zookeeper import znodes
 from pykafkad.zookeeper.client import Create
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image

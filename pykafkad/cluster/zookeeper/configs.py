@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster.turns import Turns, commit_planned, tell
@@ -26,8 +25,10 @@ from pykafkad.zookeeper.client import CLOSED, SESSION_EXPIRED, State, ZooKeeperE
 from pykafkad.zookeeper.config_znodes import CONFIG_CHANGES, read_config_change
 from pykafkad.zookeeper.znodes import MalformedZnode, name_in
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Any
 
     from pykafkad.cluster.controller import Plan, Told
     from pykafkad.cluster.image import Image

@@ -6,12 +6,11 @@ may overlap, and the epochs decide. Owns the fencing and who the controller is.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.turns import Turns
 from pykafkad.logs import logger
 from pykafkad.pure.control_requests import Fencing
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

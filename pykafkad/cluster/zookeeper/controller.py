@@ -6,8 +6,6 @@ and what was registered last is ended first.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.controller import Quorum
 from pykafkad.cluster.dynamic_config import DynamicConfig
 from pykafkad.cluster.names import Names
@@ -17,6 +15,7 @@ from pykafkad.logs import logger
 from pykafkad.slices import finish
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

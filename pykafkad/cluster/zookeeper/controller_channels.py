@@ -7,7 +7,6 @@ behind what it was told before. What one broker does not take delays no other.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster.zookeeper.controller_messages import build, deleted, ordered, parts_of
 from pykafkad.errors import NONE
@@ -16,9 +15,10 @@ from pykafkad.net.peers import Purpose
 from pykafkad.pure.controller.events import LeaderAndIsrAnswered, ReplicasDeleted
 from pykafkad.pure.controller.intents import LeaderAndIsr, StopReplica
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pykafkad.cluster.zookeeper.controller_messages import Forms
     from pykafkad.net.peers import Address, Asking

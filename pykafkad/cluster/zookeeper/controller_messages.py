@@ -7,7 +7,7 @@ config last.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from pykafkad.pure.controller.intents import LeaderAndIsr, StopReplica, UpdateMetadata
@@ -15,6 +15,7 @@ from pykafkad.slices import GO_ON, each
 from pykafkad.uuids import ZERO
 from pykafkad.zookeeper.znodes import SECURITY_PROTOCOLS, Features
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 

@@ -6,8 +6,6 @@ controller that has been replaced writes nothing any more. Many operations go in
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.pure.controller.facts import RECOVERED, Assignment, Broker, Endpoint, Leadership
 from pykafkad.pure.controller.intents import Ask, Note
 from pykafkad.pure.controller.store import Moved, StoreFailed, TopicNode, Won, Written
@@ -30,6 +28,7 @@ from pykafkad.zookeeper.client import (
     ZooKeeperError,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 

@@ -8,7 +8,6 @@ election in a session in which this broker is not registered.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.cluster.turns import tell
 from pykafkad.cluster.zookeeper.controller_channels import Channels
@@ -20,8 +19,10 @@ from pykafkad.pure.controller.machine import Machine
 from pykafkad.slices import GO_ON, Wait
 from pykafkad.zookeeper import znodes
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from pykafkad.cluster.zookeeper.controller_channels import Connect, Later
     from pykafkad.cluster.zookeeper.controller_messages import Forms

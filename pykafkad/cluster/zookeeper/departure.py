@@ -7,15 +7,15 @@ when the others have been told, or have had a second for it: else they would lea
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.logs import logger
 from pykafkad.messages import ControlledShutdownRequest
 from pykafkad.net.peers import Purpose
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.cluster.zookeeper.producer_ids import Asking
     from pykafkad.messages import ControlledShutdownResponse

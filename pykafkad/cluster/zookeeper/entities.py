@@ -13,7 +13,6 @@ encrypted by a secret that is not known here.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster.client_quotas import CLIENT_ID, IP, OF_ADDRESSES, OF_CLIENTS, USER, record_of
@@ -34,8 +33,10 @@ from pykafkad.zookeeper.config_znodes import (
 )
 from pykafkad.zookeeper.znodes import MalformedZnode
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from pykafkad.cluster.image import Image
     from pykafkad.cluster.metadata_records import Record

@@ -8,8 +8,6 @@ a broker that dies in between leaves the others behind). Nodes of clients and us
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster.zookeeper.asking import AT_ONCE, expect
 from pykafkad.cluster.zookeeper.entities import BROKERS, CLIENTS, IPS, TOPICS, USERS
@@ -39,6 +37,7 @@ from pykafkad.zookeeper.config_znodes import (
 )
 from pykafkad.zookeeper.znodes import CONTROLLER, parents, read_controller
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 

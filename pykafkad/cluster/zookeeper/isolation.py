@@ -7,10 +7,9 @@ expires. `pykafkad cluster isolate` asks for it by the control socket, which nee
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.logs import logger
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Protocol

@@ -9,8 +9,6 @@ one until somebody does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.image import NO_LEADER, Image, PartitionInfo, Topic
 from pykafkad.logs import logger
 from pykafkad.messages import (
@@ -23,6 +21,7 @@ from pykafkad.pure.control_requests import DURING_DELETE, states_of
 from pykafkad.slices import GO_ON
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.messages import UpdateMetadataRequest
     from pykafkad.slices import Work

@@ -7,12 +7,11 @@ deleted by whoever comes across them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.zookeeper.asking import expect
 from pykafkad.slices import chunks
 from pykafkad.zookeeper.client import NO_NODE, Create, Delete, Exists, GetData
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 

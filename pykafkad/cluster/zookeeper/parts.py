@@ -6,10 +6,12 @@ writes znodes is given it. Everything is called on the loop; `done` and `told` a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from pykafkad.cluster.controller import (
         CreatableTopic,

@@ -9,14 +9,15 @@ who is cut off or stands still is missed when its session ends. Kafka waits for 
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.net.connecting import Connecting
 from pykafkad.pure.controller.events import BrokerAnswers, BrokerRefuses
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import socket
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.hot.reactor import Reactor
     from pykafkad.net.hosts import LookUp

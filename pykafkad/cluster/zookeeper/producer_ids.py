@@ -8,7 +8,6 @@ answer is asked again, and whoever waits too long is refused.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.cluster.turns import tell
@@ -17,9 +16,10 @@ from pykafkad.logs import logger
 from pykafkad.messages import AllocateProducerIdsRequest
 from pykafkad.net.peers import Purpose
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol
+    from typing import Any, Protocol
 
     from pykafkad.messages import AllocateProducerIdsResponse
     from pykafkad.net.peers import Connections

@@ -10,8 +10,6 @@ caller has patience. (Kafka's brokers end at once, and have to be started again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.cluster.turns import Turns, tell
 from pykafkad.cluster.zookeeper.asking import Asking, expect, settled
 from pykafkad.logs import logger
@@ -40,8 +38,10 @@ from pykafkad.zookeeper.znodes import (
     write_registration,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from pykafkad import config_listeners
     from pykafkad.cluster.controller import Told

@@ -7,7 +7,7 @@ partition, and a code of 0 is only told where the coordinator has said so, or is
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pykafkad import errors
 from pykafkad.cluster.image import NO_LEADER
@@ -17,6 +17,7 @@ from pykafkad.logs import logger
 from pykafkad.messages import AddPartitionsToTxnRequest
 from pykafkad.net.peers import Purpose, UnsupportedByPeer
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 

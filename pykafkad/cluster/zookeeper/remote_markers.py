@@ -8,7 +8,7 @@ have its marker.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pykafkad import errors
 from pykafkad.cluster.image import NO_LEADER
@@ -18,6 +18,7 @@ from pykafkad.messages import WriteTxnMarkersRequest
 from pykafkad.net.peers import Purpose
 from pykafkad.slices import GO_ON, chunks, each
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 

@@ -7,8 +7,6 @@ leader nobody knows of keeps its role, as in Kafka; a partition's mishap is not 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.cluster.image import NO_LEADER
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
@@ -17,8 +15,10 @@ from pykafkad.pure.control_requests import states_of, stops_of, why_not_stopped,
 from pykafkad.slices import GO_ON
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.cluster.replicas import Replicas

@@ -9,8 +9,6 @@ Invariant: one request writes after the other; none holds the next one up while 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.cluster.auto_creation import AutoCreation
 from pykafkad.cluster.image import NO_LEADER
@@ -32,8 +30,10 @@ from pykafkad.zookeeper.znodes import (
     write_assignment,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     from pykafkad.cluster.controller import CreatableTopic, Created, CreatePartitionsTopic, Deleted, Extended
     from pykafkad.cluster.image import Image

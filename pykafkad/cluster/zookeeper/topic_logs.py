@@ -7,14 +7,13 @@ publisher that has them follow a change.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.cluster.dynamic_config import OF_TOPICS
 from pykafkad.cluster.image import TOPIC_RESOURCE
 from pykafkad.config import TopicConfig
 from pykafkad.logs import logger
 from pykafkad.slices import GO_ON
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

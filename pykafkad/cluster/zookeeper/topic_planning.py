@@ -6,8 +6,6 @@ replicas go is decided among the live brokers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.cluster.topic_creation import NOT_SET, Planned, Planner
 from pykafkad.errors import KafkaError
@@ -15,6 +13,7 @@ from pykafkad.pure.replica_placement import Placement
 from pykafkad.slices import GO_ON
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 

@@ -6,14 +6,14 @@ answer depends on was written, and lets the answer wait for what is not committe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.effects import Caller
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any, TypeVar
 
     from pykafkad.context import Context
     from pykafkad.coordinator.runtime.shard import Shard

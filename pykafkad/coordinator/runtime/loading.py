@@ -9,13 +9,15 @@ partition then has no coordinator, as in Kafka.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.hot import records as batches
 from pykafkad.hot.wire import WireError
 from pykafkad.pure.effects import NO_PRODUCER, UnknownRecord
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.coordinator.runtime.shard import Shard
     from pykafkad.slices import Work
 

@@ -7,8 +7,8 @@ Invariants: work of a shard that was closed is dropped; if work fails, that is l
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 

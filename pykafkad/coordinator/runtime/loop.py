@@ -8,10 +8,10 @@ Invariant: `uncommitted` holds every shard that has replayed records which are n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.clock import Clock
     from pykafkad.coordinator.runtime.shard import Shard

@@ -33,14 +33,14 @@ leader epoch change nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.java import as_int, concurrent_order, hash_code
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any, Generic, TypeVar
 
     from pykafkad.cluster.delta import Delta
     from pykafkad.cluster.image import Image
@@ -55,10 +55,19 @@ if TYPE_CHECKING:
     from pykafkad.coordinator.runtime.shard import Shard
     from pykafkad.pure.effects import Effects, Work
 
+    M = TypeVar("M")
+else:
+    M = "the machine"
+
+    class Generic:
+        """Without loading the module typing."""
+
+        def __class_getitem__(cls, machine):
+            return cls
+
+
 REMEMBERED_KEYS = 20_000  # keys whose shard is found without hashing
 NO_ABSOLUTE = 1 << 31  # the smallest int has no absolute value in Java
-
-M = TypeVar("M")
 
 
 class CoordinatorRuntime(Generic[M]):

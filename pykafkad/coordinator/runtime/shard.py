@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections import deque
 from functools import partial
 from itertools import starmap
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 from pykafkad.coordinator.runtime.timers import Timers
@@ -27,8 +26,10 @@ from pykafkad.errors import KafkaError
 from pykafkad.hot.wire import WireError
 from pykafkad.slices import GO_ON
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from pykafkad.cluster.replica import Replica
     from pykafkad.coordinator.runtime.callers import Asker

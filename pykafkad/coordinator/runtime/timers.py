@@ -6,10 +6,10 @@ it fires too early. Invariants: a timer that is set becomes due once; after canc
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import Any
 
     from pykafkad.coordinator.runtime.loop import CoordinatorLoop
     from pykafkad.pure.effects import TimerKey

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from pykafkad.pipelines.errors import StatementError, did_you_mean
 from pykafkad.pipelines.formats.base import MessageShape
 from pykafkad.pipelines.syntax import ast
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def _text(value: Any) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pykafkad.pipelines.analysis import grouping, projection
 from pykafkad.pipelines.analysis.joins import joined
@@ -29,6 +28,10 @@ from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.ast import ColumnReference, Expression, FunctionCall, Kind, NullLiteral
 from pykafkad.pipelines.syntax.formatting import text
 from pykafkad.pipelines.types import BOOLEAN, SqlType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
 
 from pykafkad.pipelines.analysis.sources import (
     RESERVED,
@@ -37,6 +36,10 @@ from pykafkad.pipelines.syntax.ast import (
 )
 from pykafkad.pipelines.syntax.formatting import text
 from pykafkad.pipelines.types import STRING, SqlType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from pykafkad.pipelines.analysis.properties import OF_SINKS, Properties
 from pykafkad.pipelines.analysis.query import Meaning
@@ -17,6 +16,10 @@ from pykafkad.pipelines.formats.registry import REGISTRY_URL
 from pykafkad.pipelines.plan.ends import WriteTopic
 from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.syntax.ast import ColumnDefinition, CreateAsSelect, Kind, Role
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def made(statement: CreateAsSelect, meaning: Meaning, configs: Mapping[str, Any]) -> DataSource:

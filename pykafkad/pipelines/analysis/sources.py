@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pykafkad.pipelines.analysis.properties import OF_SOURCES, Properties
 from pykafkad.pipelines.errors import StatementError
@@ -35,6 +34,10 @@ from pykafkad.pipelines.types import (
     SqlType,
     Struct,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 SYSTEM_COLUMNS = {"ROWTIME": BIGINT, "ROWPARTITION": INTEGER, "ROWOFFSET": BIGINT}
 WINDOW_BOUNDS = {"WINDOWSTART": BIGINT, "WINDOWEND": BIGINT}

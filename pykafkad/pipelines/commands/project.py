@@ -9,7 +9,6 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from pykafkad.pipelines.commands.arguments import Arguments, UsageError
@@ -17,7 +16,10 @@ from pykafkad.pipelines.commands.test import missing_for_spark
 from pykafkad.pipelines.projects.spec import ProjectError, Spec, load
 from pykafkad.tools import output
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pyspark.sql import SparkSession
 
 NOT_FOR_PROJECTS = {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from pykafkad.pipelines.commands.arguments import Arguments, UsageError
 from pykafkad.pipelines.commands.background import Behind
@@ -15,6 +14,7 @@ from pykafkad.pipelines.syntax import tokens
 from pykafkad.pipelines.syntax.tokens import Piece
 from pykafkad.tools import output
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.pipelines.expressions.schema import Column
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from pykafkad.pipelines.errors import StatementError, did_you_mean
 from pykafkad.pipelines.expressions import arithmetic, casts, comparisons, constructors
@@ -49,6 +48,10 @@ from pykafkad.pipelines.types import (
     Struct,
 )
 from pykafkad.pipelines.types import Decimal as DecimalType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Compiled:

@@ -13,10 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from pykafkad.pipelines.syntax.ast import Expression
 from pykafkad.pipelines.types import SqlType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 Value: TypeAlias = Any
 Row: TypeAlias = Sequence[Value]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pykafkad.pipelines.expressions.schema import Column
 from pykafkad.pipelines.types import (
@@ -29,6 +28,10 @@ from pykafkad.pipelines.types import (
     SqlType,
     Struct,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 PRIMITIVES = frozenset(("null", "boolean", "int", "long", "float", "double", "bytes", "string"))
 MAX_DEPTH = 100

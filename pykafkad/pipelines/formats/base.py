@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Column, Row
 from pykafkad.pipelines.types import Array, Decimal, Map, Primitive, SqlType, Struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class BadRecord(Exception):

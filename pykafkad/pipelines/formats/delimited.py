@@ -11,7 +11,6 @@ import binascii
 import csv
 from collections.abc import Callable, Sequence
 from decimal import Decimal, InvalidOperation
-from typing import Any
 
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.numbers import EvaluationError, fit
@@ -31,6 +30,10 @@ from pykafkad.pipelines.types import (
     SqlType,
 )
 from pykafkad.pipelines.types import Decimal as DecimalType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _SUPPORTED: tuple[SqlType | type[SqlType], ...] = (
     BOOLEAN, INTEGER, BIGINT, DOUBLE, STRING, BYTES, DATE, TIME, TIMESTAMP, DecimalType,

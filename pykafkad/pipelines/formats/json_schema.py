@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any
 
 from pykafkad.pipelines.expressions.schema import Column
 from pykafkad.pipelines.formats.avro_schema import MAX_DEPTH, BadSchema
@@ -28,6 +27,10 @@ from pykafkad.pipelines.types import (
     SqlType,
     Struct,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _DATA = "org.apache.kafka.connect.data"
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Column, Row
 from pykafkad.pipelines.expressions.texts import utf8
 from pykafkad.pipelines.formats.base import BadRecord, described, refuse_types
 from pykafkad.pipelines.types import BIGINT, BYTES, DOUBLE, INTEGER, STRING
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _NUMBERS = {INTEGER: struct.Struct(">i"), BIGINT: struct.Struct(">q"), DOUBLE: struct.Struct(">d")}
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from pykafkad.pipelines.formats.avro_schema import MAX_DEPTH, BadSchema
 from pykafkad.pipelines.formats.proto_known import KNOWN
 from pykafkad.pipelines.formats.proto_nodes import SCALARS, ProtoEnum, ProtoField, ProtoFile, ProtoMessage
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_NUMBER = (1 << 29) - 1
 

@@ -7,7 +7,6 @@ zigzag in seven bits a byte; a single 0 is the first message. What is read is re
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from pykafkad.pipelines.expressions.schema import Column, Row
 from pykafkad.pipelines.formats import proto_codec, proto_schema, proto_text
@@ -17,6 +16,10 @@ from pykafkad.pipelines.formats.json_format import JsonFormat, filler
 from pykafkad.pipelines.formats.proto_nodes import ProtoFile
 from pykafkad.pipelines.formats.proto_writing import row_writer
 from pykafkad.pipelines.formats.registry import HEADER, RegisteredSchema, Subject, header, schema_id_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_INDEXES = 100
 

@@ -8,7 +8,6 @@ written is written by the schema of the columns, which is registered with the fi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Column, Row
@@ -25,6 +24,10 @@ from pykafkad.pipelines.formats.registry import (
     schema_id_of,
 )
 from pykafkad.pipelines.types import Field, SqlType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class AvroFormat:

@@ -7,7 +7,11 @@ never changes. A registry that cannot be asked raises RegistryError, and no reco
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 REGISTRY_URL = "ksql.schema.registry.url"
 """The property that says where the registry is."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import ClassVar
 
 from pykafkad.pipelines.expressions.numbers import fit, wrap32, wrap64
 from pykafkad.pipelines.expressions.schema import Value
@@ -13,6 +12,10 @@ from pykafkad.pipelines.functions.aggregating import Aggregator, State
 from pykafkad.pipelines.functions.registry import Call, aggregate
 from pykafkad.pipelines.types import DOUBLE, INTEGER, Array, SqlType
 from pykafkad.pipelines.types import Decimal as DecimalType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 Convert = Callable[[Value], Value]
 

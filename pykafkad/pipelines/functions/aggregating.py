@@ -8,7 +8,7 @@ first is the older window's.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.closures import Typed
@@ -18,6 +18,10 @@ from pykafkad.pipelines.functions.registry import AGGREGATE, FUNCTIONS, Call, Fu
 from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.formatting import text
 from pykafkad.pipelines.types import SqlType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 State = Any
 

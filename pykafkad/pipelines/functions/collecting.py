@@ -5,13 +5,16 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
-from typing import ClassVar
 
 from pykafkad.pipelines.expressions.schema import Value
 from pykafkad.pipelines.functions.aggregating import Aggregator, State
 from pykafkad.pipelines.functions.collections import hashable
 from pykafkad.pipelines.functions.registry import Call, aggregate
 from pykafkad.pipelines.types import Array, Field, SqlType, Struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 DEFAULT_LIMIT = 1000
 

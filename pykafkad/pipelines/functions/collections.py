@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.schema import Value
@@ -11,6 +10,10 @@ from pykafkad.pipelines.expressions.texts import texts_of
 from pykafkad.pipelines.functions.registry import Call, scalar
 from pykafkad.pipelines.types import Array, Field, Map, Primitive, SqlType, Struct
 from pykafkad.pipelines.types import Decimal as DecimalType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CATEGORY = "ARRAY"
 Items = list[Value]

@@ -7,13 +7,16 @@ import re
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
 
 from pykafkad.pipelines.expressions.schema import Value
 from pykafkad.pipelines.expressions.texts import date_text, time_text, timestamp_text
 from pykafkad.pipelines.formats.json_format import write_plain, writer
 from pykafkad.pipelines.functions.registry import Call, scalar
 from pykafkad.pipelines.types import DATE, TIME, TIMESTAMP, Array, Map, SqlType, Struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 CATEGORY = "JSON"
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import time
 from itertools import count
-from typing import ClassVar
 
 from pykafkad.pipelines.expressions.schema import Value
 from pykafkad.pipelines.functions.aggregating import Aggregator, State
 from pykafkad.pipelines.functions.registry import Call, aggregate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 _SIGNATURES = ("(T) T", "(T, BOOLEAN!) T")
 _MANY = ("(T, INTEGER!) ARRAY<T>", "(T, INTEGER!, BOOLEAN!) ARRAY<T>")

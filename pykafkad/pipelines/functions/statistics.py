@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
 
 from pykafkad.pipelines.expressions.schema import Value
 from pykafkad.pipelines.functions.aggregating import Aggregator, State
 from pykafkad.pipelines.functions.registry import aggregate
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import ClassVar
 
 _NUMBERS = ("(INTEGER) DOUBLE", "(BIGINT) DOUBLE", "(DOUBLE) DOUBLE")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.expressions.closures import Typed, guarded
@@ -11,6 +10,10 @@ from pykafkad.pipelines.expressions.compiling import Compiled, Compiler
 from pykafkad.pipelines.expressions.schema import Schema, Value
 from pykafkad.pipelines.functions.registry import FUNCTIONS, TABLE, Functions, table_function
 from pykafkad.pipelines.syntax.ast import FunctionCall
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 @table_function("EXPLODE", "(ARRAY<T>) T")

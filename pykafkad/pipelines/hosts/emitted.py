@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pykafkad.pipelines.checking import Checker
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.hosts import spark_streaming
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
-from typing import TypeAlias
 
 from pykafkad.errors import KafkaError
 from pykafkad.hot.records import Columns
@@ -21,6 +20,10 @@ from pykafkad.net.client import ClientError
 from pykafkad.tools import admin_groups
 from pykafkad.tools.batching import Row
 from pykafkad.tools.producer import Producer
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 TRANSACTION_TIMEOUT_MS = 900_000
 BATCH_BYTES = 256 << 10

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.formats.registry import RegistryError
@@ -28,7 +28,10 @@ from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.stages import OUT, Bucket, Moving, Stages
 from pykafkad.pipelines.plan.topology import Plan
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import pandas
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession

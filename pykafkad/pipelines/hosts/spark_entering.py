@@ -11,7 +11,7 @@ import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.pipelines.expressions.texts import utf8
 from pykafkad.pipelines.formats import BadRecord
@@ -24,7 +24,10 @@ from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.plan.windows import NO_TIME, AggregateWindows
 from pykafkad.pipelines.spark_sql.aggregates import aggregation
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import numpy
     import pyarrow
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterable, Iterator, Mapping
 from operator import itemgetter
-from typing import Any
 
 import pandas
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -15,6 +14,10 @@ from pykafkad.pipelines.hosts.left_out import LeftOut
 from pykafkad.pipelines.hosts.spark import BAD, Packing, Placed, QueryFailed, without_collection
 from pykafkad.pipelines.plan.rows import row_of
 from pykafkad.pipelines.plan.stages import Bucket, Stages
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 STATE = StructType([StructField("states", BinaryType())])
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import TYPE_CHECKING
 
 from pykafkad.pipelines import spark_sql
 from pykafkad.pipelines.hosts.left_out import Gathered
@@ -26,6 +25,7 @@ from pykafkad.pipelines.hosts.spark_streaming import (
 from pykafkad.pipelines.plan.rows import Row, row_of
 from pykafkad.pipelines.plan.topology import Plan
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.pipelines import spark_sql
 from pykafkad.pipelines.hosts.left_out import LeftOut
@@ -41,7 +40,10 @@ from pykafkad.pipelines.spark_sql.forms import aggregation_of
 from pykafkad.pipelines.spark_sql.sql import NotCompiled
 from pykafkad.pipelines.spark_sql.statements import chain_of, is_stateless, statement
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import pyarrow
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery

@@ -6,7 +6,6 @@ import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.hosts.left_out import LeftOut
@@ -17,6 +16,7 @@ from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.rows import Headers, Row
 from pykafkad.pipelines.spark_sql.aggregates import aggregation
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     import pyarrow
 

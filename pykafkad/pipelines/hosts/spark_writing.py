@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad import errors
 from pykafkad.hot.records import Columns
@@ -24,7 +24,10 @@ from pykafkad.pipelines.plan.rows import Headers, row_of
 from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.tools import failures
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import pyarrow
     from pyspark.sql import DataFrame
 

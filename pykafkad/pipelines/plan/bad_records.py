@@ -11,13 +11,17 @@ import base64
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.pipelines.expressions.compiling import Compiled
 from pykafkad.pipelines.expressions.texts import utf8
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.functions.aggregating import Aggregate
 from pykafkad.pipelines.plan.ends import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 LOG, ROWS_INCLUDED = "processing.log", "processing.log.rows.include"
 DEAD_LETTERS = "errors.dead.letter.queue.topic.name"

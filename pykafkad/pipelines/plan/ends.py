@@ -10,10 +10,14 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.pipelines.formats import BadRecord, Format
 from pykafkad.pipelines.plan.rows import Columns, Evaluate, Headers, Row, Window
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_TIME = 2**63 - 1
 

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, MutableMapping
 from types import NoneType
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 Columns: TypeAlias = tuple[Any, ...]
 Window: TypeAlias = tuple[int, int]

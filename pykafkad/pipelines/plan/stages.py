@@ -11,7 +11,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from pykafkad.pipelines.plan.aggregates import AggregateStream, AggregateTable
 from pykafkad.pipelines.plan.rows import Columns, Row, hashable
@@ -20,6 +20,10 @@ from pykafkad.pipelines.plan.table_joins import JoinForeignKey
 from pykafkad.pipelines.plan.tables import GroupTable
 from pykafkad.pipelines.plan.topology import Entry, Plan, States, Step
 from pykafkad.pipelines.plan.windows import AggregateSessions, AggregateWindows
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
 
 OUT = -1
 TOTALS = AggregateStream | AggregateTable | AggregateWindows | AggregateSessions

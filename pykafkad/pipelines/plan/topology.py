@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
 
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.plan import stateless
@@ -17,6 +16,10 @@ from pykafkad.pipelines.plan.bad_records import SAID_ONLY, BadRecords
 from pykafkad.pipelines.plan.ends import Problem, ReadTopic, Record, WriteTopic
 from pykafkad.pipelines.plan.rows import Operator, Row, State
 from pykafkad.pipelines.plan.tables import GroupTable
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import TypeAlias
 
 States: TypeAlias = MutableMapping[int, State]
 

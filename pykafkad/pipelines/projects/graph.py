@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 from pykafkad.pipelines.hosts.spark import configured
 from pykafkad.pipelines.projects.definitions import (
@@ -23,7 +23,10 @@ from pykafkad.pipelines.projects.definitions import (
 from pykafkad.pipelines.projects.spec import ProjectError
 from pykafkad.tools.names import nearest
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pyspark.sql import DataFrame, SparkSession
 
 READS = (

@@ -10,13 +10,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.pipelines.hosts.spark import configured
 from pykafkad.pipelines.projects.definitions import KAFKA, MATERIALIZED, Dataset, Flow, said_by
 from pykafkad.pipelines.projects.graph import OUTPUT_MODE, READS, Graph
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 

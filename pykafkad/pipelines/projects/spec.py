@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from pykafkad.tools.names import nearest
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FILE_NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 KEYS = ("name", "storage", "catalog", "database", "schema", "configuration", "libraries")

@@ -13,7 +13,7 @@ import os
 import pickle
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.errors import StatementError
@@ -21,6 +21,10 @@ from pykafkad.pipelines.plan.topology import Plan, States
 from pykafkad.pipelines.running.engine import Task
 from pykafkad.pipelines.settings import ABOUT_BAD_RECORDS, CACHE, WITHOUT_EFFECT
 from pykafkad.tools.admin import Partition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 FORMAT = 1
 PERIOD_S = 1.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pykafkad.errors import KafkaError
 from pykafkad.pipelines.analysis.session import Session
@@ -24,6 +24,10 @@ from pykafkad.pipelines.running.hosting import Counts
 from pykafkad.pipelines.running.reading import Reading
 from pykafkad.tools import failures
 from pykafkad.tools.admin import Partition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 T = TypeVar("T")
 

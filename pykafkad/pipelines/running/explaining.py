@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
-from typing import Any
 
 from pykafkad.pipelines.analysis.query import Meaning
 from pykafkad.pipelines.answers import Answer, Grid, Message
@@ -11,6 +10,10 @@ from pykafkad.pipelines.expressions.compiling import Compiled
 from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.spark_sql.forms import said_of
 from pykafkad.pipelines.syntax.formatting import text
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def explained(meaning: Meaning) -> list[Answer]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.topology import Plan, States
 from pykafkad.tools.admin import Partition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Counts:

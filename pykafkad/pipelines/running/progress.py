@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from typing import Any
 
 from pykafkad.pipelines.running.hosting import QueryEngine, RunningQuery
 from pykafkad.tools import output
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 PERIOD_S = 1.0
 

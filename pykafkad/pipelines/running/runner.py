@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.pipelines import obeying
 from pykafkad.pipelines.analysis.query import Meaning
@@ -33,6 +33,10 @@ from pykafkad.pipelines.showing import described_function, functions, query
 from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.parser import Parsed, parse_script
 from pykafkad.tools.admin import Partition
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MAX_SCRIPTS = 16
 """How deep RUN SCRIPT may call scripts that call scripts."""

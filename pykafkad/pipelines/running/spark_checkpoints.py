@@ -13,13 +13,17 @@ import shutil
 import tempfile
 import uuid
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.errors import StatementError
 from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.running.checkpoints import ANEW, Kept, meaning_of, name_of, operators_of
 from pykafkad.pipelines.spark_sql.forms import OPERATORS, state_of
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 
 class Found(NamedTuple):

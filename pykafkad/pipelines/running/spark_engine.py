@@ -10,7 +10,6 @@ import json
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.pipelines.analysis.session import Session
 from pykafkad.pipelines.errors import StatementError
@@ -31,7 +30,10 @@ from pykafkad.pipelines.running.hosting import Counts
 from pykafkad.pipelines.running.spark_checkpoints import Found, SparkCheckpoints
 from pykafkad.tools.admin import Partition
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 

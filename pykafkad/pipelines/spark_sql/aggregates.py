@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from pykafkad.pipelines.functions.aggregating import Aggregate
 from pykafkad.pipelines.functions.registry import FUNCTIONS
@@ -30,6 +29,10 @@ from pykafkad.pipelines.spark_sql.statements import AS_RECORD, Making, line_of
 from pykafkad.pipelines.spark_sql.steps import AnyStep, Chain, Select, Total, Watermark, Where
 from pykafkad.pipelines.spark_sql.writing import writing
 from pykafkad.pipelines.types import BIGINT, BOOLEAN, DATE, INTEGER, STRING, TIME, TIMESTAMP, SqlType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 KEYS = (BOOLEAN, INTEGER, BIGINT, STRING, DATE, TIME, TIMESTAMP)
 """Types whose equal values are the same value: 0.0 and -0.0 are not."""

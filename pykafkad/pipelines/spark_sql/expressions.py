@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 from pykafkad.pipelines.expressions.closures import is_moment, moment_of
 from pykafkad.pipelines.expressions.compiling import Compiled, Compiler
@@ -33,6 +32,10 @@ from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.ast import Expression
 from pykafkad.pipelines.syntax.formatting import text
 from pykafkad.pipelines.types import BIGINT, BOOLEAN, DATE, DOUBLE, INTEGER, STRING, TIME, TIMESTAMP, SqlType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 MOMENTS = (DATE, TIME, TIMESTAMP)
 

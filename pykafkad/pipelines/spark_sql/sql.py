@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from pykafkad.pipelines.expressions.casts import cast
 from pykafkad.pipelines.types import (
@@ -23,6 +22,10 @@ from pykafkad.pipelines.types import (
     TIMESTAMP,
     SqlType,
 )
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 SPARK_TYPES: dict[SqlType, str] = {
     BOOLEAN: "BOOLEAN",

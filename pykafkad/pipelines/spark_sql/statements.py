@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pykafkad.pipelines.plan.ends import ReadTopic, WriteTopic
 from pykafkad.pipelines.plan.stateless import FilterStream, Project, Rekey
@@ -19,6 +18,10 @@ from pykafkad.pipelines.spark_sql.reading import reading
 from pykafkad.pipelines.spark_sql.sql import NotCompiled, any_of
 from pykafkad.pipelines.spark_sql.steps import AnyStep, Chain, Select, Where
 from pykafkad.pipelines.spark_sql.writing import writing
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 RECORD = ("topic", "key", "value", "timestamp", "headers", "partition", "offset")
 RAW = tuple(f"`{name}`" for name in RECORD)

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import Literal as OneOf
-from typing import TypeAlias
 
 from pykafkad.pipelines.syntax.nodes import *  # noqa: F403, who reads a statement takes all of it from here
 from pykafkad.pipelines.syntax.nodes import Expression, Literal, Node
 from pykafkad.pipelines.types import SqlType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Literal as OneOf
+    from typing import TypeAlias
 
 # --- queries
 

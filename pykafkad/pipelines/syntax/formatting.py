@@ -6,13 +6,16 @@ Parentheses stand only where they are needed. What has no place of its own in a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from pykafkad.pipelines.names import written
 from pykafkad.pipelines.syntax import ast
 from pykafkad.pipelines.syntax.ast import Expression, Node
 from pykafkad.pipelines.syntax.expressions import OF_UNITS, SPECIAL, UNITS
 from pykafkad.pipelines.types import Array, Custom, Map, SqlType, Struct
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 OR, AND, NOT, PREDICATE, SUM, PRODUCT, SIGN, POSTFIX = range(8)
 """How strongly what an expression is made of holds together."""

@@ -8,11 +8,14 @@ from __future__ import annotations
 import decimal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeAlias
-from typing import Literal as OneOf
 
 from pykafkad.pipelines.errors import NOWHERE, Position
 from pykafkad.pipelines.types import SqlType
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, TypeAlias
+    from typing import Literal as OneOf
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-from typing import Literal as OneOf
-
 from pykafkad.pipelines.syntax import tokens
 from pykafkad.pipelines.syntax.ast import (
     Duration,
@@ -25,6 +22,11 @@ from pykafkad.pipelines.syntax.ast import (
 )
 from pykafkad.pipelines.syntax.expressions import UNITS, expression
 from pykafkad.pipelines.syntax.reader import Reader
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
+    from typing import Literal as OneOf
 
 NO_ALIAS = frozenset(("EMIT", "PARTITION"))
 """Words that go on with the query where they stand behind a source or column without AS."""

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from typing import NoReturn, TypeVar
+from typing import TypeVar
 
 from pykafkad.pipelines.errors import Position, StatementError, did_you_mean, nearest
 from pykafkad.pipelines.names import RESERVED
 from pykafkad.pipelines.syntax import tokens
 from pykafkad.pipelines.syntax.tokens import Token
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
 
 T = TypeVar("T")
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.pipelines.errors import Position, StatementError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Final
 
 WORD: Final = "word"
 QUOTED: Final = "quoted"

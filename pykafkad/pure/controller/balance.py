@@ -4,7 +4,6 @@ its own (auto.leader.rebalance.enable). Unclean elections on request are here to
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.pure.controller import elections
@@ -12,6 +11,7 @@ from pykafkad.pure.controller.events import BalanceDue
 from pykafkad.pure.controller.facts import NO_LEADER
 from pykafkad.pure.controller.intents import After
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 

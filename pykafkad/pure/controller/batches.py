@@ -6,8 +6,6 @@ when it is added; a later word of the round about the same partition replaces it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.pure.controller.facts import LEADER_DURING_DELETE
 from pykafkad.pure.controller.intents import (
     LeaderAndIsr,
@@ -19,6 +17,7 @@ from pykafkad.pure.controller.intents import (
     UpdateMetadata,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -6,14 +6,14 @@ connections, though its session lives, and takes them again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.pure.controller import elections
 from pykafkad.pure.controller.intents import Abandon, Connect, Disconnect, Note
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Any
 
     from pykafkad.pure.controller.events import ControlledShutdown, LeaderAndIsrAnswered
     from pykafkad.pure.controller.facts import Broker, Partition, PartitionReplica

@@ -7,10 +7,9 @@ that a simulation can be repeated.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.pure.controller.facts import EPOCH_DURING_DELETE, NO_EPOCH, NOT_ASSIGNED
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator
 

@@ -8,12 +8,11 @@ node under /admin/delete_topics, so that whoever is elected next goes on.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.pure.controller.intents import Note
 from pykafkad.pure.controller.replicas import DELETED, DELETION_STARTED, INELIGIBLE
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 

@@ -6,9 +6,12 @@ Answers are what each request asks for (see the method that answers), or an erro
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.pure.controller.facts import Leadership, Partition
 
 

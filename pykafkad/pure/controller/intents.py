@@ -6,8 +6,9 @@ None among the intents is a place where the host may let others have the loop.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.pure.controller.events import Event, Ticket
     from pykafkad.pure.controller.facts import Assignment, Broker, Leadership, Partition

@@ -6,13 +6,14 @@ leaders, or the next leader could be somebody who has nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.pure.controller.facts import RECOVERED, RECOVERING, Leadership
 from pykafkad.pure.controller.intents import paced
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.pure.controller.events import AllocateProducerIds, AlterPartition
     from pykafkad.pure.controller.facts import Partition
     from pykafkad.pure.controller.intents import Steps

@@ -7,16 +7,16 @@ case it gives up the office, since whoever is elected next begins with what ZooK
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.pure.controller import events
 from pykafkad.pure.controller.intents import After, Connect, DisconnectAll, Note, Reply
 from pykafkad.pure.controller.store import Moved
 from pykafkad.pure.controller.term import Term
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from typing import Any
 
     from pykafkad.pure.controller.events import Event
     from pykafkad.pure.controller.intents import Steps

@@ -8,14 +8,15 @@ New: it has an assignment and was never led. Online: it has a leader. Offline: i
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.pure.controller import elections
 from pykafkad.pure.controller.facts import Leadership
 from pykafkad.pure.controller.intents import Note, paced
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
+    from typing import Any
 
     from pykafkad.pure.controller.batches import Batch
     from pykafkad.pure.controller.context import Context

@@ -11,14 +11,13 @@ of tools before 2.4 by /admin/reassign_partitions.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.pure.controller import elections
 from pykafkad.pure.controller.facts import NO_LEADER, NOT_ASSIGNED, Assignment
 from pykafkad.pure.controller.intents import Note, paced
 from pykafkad.pure.controller.replicas import DELETED, INELIGIBLE, ONLINE
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 

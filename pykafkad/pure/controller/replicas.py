@@ -9,10 +9,9 @@ Invariant: who is taken offline is taken out of the ISR, except the last one in 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.pure.controller.intents import Note, paced
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 

@@ -5,8 +5,6 @@ Owns the context, and the parts that decide; they find each other here.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.pure.controller.balance import Balance
 from pykafkad.pure.controller.batches import Batch
 from pykafkad.pure.controller.brokers import Brokers
@@ -19,8 +17,10 @@ from pykafkad.pure.controller.reassignments import Reassignments
 from pykafkad.pure.controller.replicas import Replicas
 from pykafkad.pure.controller.topics import Topics
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from pykafkad.pure.controller.facts import Partition
     from pykafkad.pure.controller.intents import Steps

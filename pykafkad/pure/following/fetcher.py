@@ -16,12 +16,15 @@ and with the log as long as it was.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 from pykafkad import errors
 from pykafkad.pure.following.session import FollowerSession, Key, Named, Wanted
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.messages import FetchResponse, ListOffsetsResponse, OffsetForLeaderEpochResponse
 
 FETCHING, TRUNCATING, LATEST, EARLIEST = range(4)

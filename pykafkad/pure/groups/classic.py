@@ -10,7 +10,6 @@ protocol), KIP-800 (reasons).
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -32,6 +31,7 @@ from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, STA
 from pykafkad.pure.java import place_of, table_for
 from pykafkad.pure.refusals import told_as
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.messages import (
     DescribeGroupsResponse,
@@ -13,6 +11,7 @@ from pykafkad.messages import (
 )
 from pykafkad.pure.effects import Caller
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.messages import LeaveGroupRequest
 

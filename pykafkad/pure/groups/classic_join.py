@@ -15,8 +15,6 @@ KIP-345 and KIP-814 (static members), KIP-389 (group.max.size), KIP-800 (reasons
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.effects import Caller, Effects
@@ -35,6 +33,7 @@ from pykafkad.pure.groups.classic_records import metadata_record
 from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, STABLE
 from pykafkad.pure.refusals import told_as
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.messages import (
         HeartbeatRequest,

@@ -7,12 +7,13 @@ member's order of preference. KIP-345 (`instance_id`: a static member).
 from __future__ import annotations
 
 from collections.abc import Container, Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pykafkad.messages import DescribeGroupsResponse
 from pykafkad.pure.effects import Caller
 from pykafkad.pure.java import map_order
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.messages import JoinGroupRequest
 

@@ -10,8 +10,6 @@ as long as new ones come, but never longer than the longest rebalance timeout (K
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.pure.effects import Caller, Effects, TimerKey
 from pykafkad.pure.groups.classic_answers import JoinMember, join_answer, join_refusal, sync_answer
@@ -19,6 +17,7 @@ from pykafkad.pure.groups.classic_member import NO_ASSIGNMENT, Member
 from pykafkad.pure.groups.classic_records import metadata_record, read_subscriptions
 from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, STABLE
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.messages import JoinGroupResponse
     from pykafkad.pure.groups.classic_state import ClassicState

@@ -6,13 +6,12 @@ back under a new member id, when the group becomes empty, and without a generati
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.hot.wire import WireError
 from pykafkad.messages import ConsumerProtocolSubscription, GroupMetadataKey, GroupMetadataValue
 from pykafkad.pure.effects import Record
 from pykafkad.pure.groups.classic_member import NO_ASSIGNMENT
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.pure.groups.classic_state import ClassicState
 

@@ -11,10 +11,9 @@ What happens to it is in classic_rebalance, classic_join and classic.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.pure.groups.classic_roster import Roster
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.pure.groups.settings import GroupSettings
 

@@ -13,7 +13,7 @@ and determined anew after a load: `checked_changes`, `checked_epoch`, `resolutio
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -24,7 +24,10 @@ from pykafkad.pure.groups.classic_answers import describe_missing
 from pykafkad.pure.groups.consumer_member import GONE, UNREVOKED, Epochs, Member
 from pykafkad.uuids import ZERO
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad import messages
     from pykafkad.messages import (
         ConsumerGroupHeartbeatRequest,

@@ -7,8 +7,6 @@ it does both within its rebalance timeout. KIP-848, "Supporting Online Consumer 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.hot.wire import WireError
@@ -27,7 +25,10 @@ from pykafkad.pure.groups.consumer_protocol import (
 from pykafkad.pure.groups.consumer_reconciliation import Owned
 from pykafkad.pure.groups.consumer_update import REGEX_KEPT, Update
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.messages import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 MEMBER_ID_REQUIRED_SINCE = 4  # version of JoinGroup

@@ -11,7 +11,6 @@ takes effect with its records, or not at all.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -35,6 +34,7 @@ from pykafkad.pure.groups.consumer_protocol import (
 from pykafkad.pure.groups.consumer_update import Update
 from pykafkad.pure.groups.topic_watch import watch_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.pure.groups.table import Group, GroupTable
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping
-from typing import TYPE_CHECKING
 
 from pykafkad.messages import ConsumerGroupDescribeResponse
 from pykafkad.pure.groups.classic_member import most_voted
@@ -12,6 +11,7 @@ from pykafkad.pure.groups.consumer_member import Member
 from pykafkad.pure.groups.consumer_target import assignor_names
 from pykafkad.pure.timeline import bits_for, in_order, place_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.pure.groups.settings import Topics
 

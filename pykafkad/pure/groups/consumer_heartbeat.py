@@ -6,8 +6,6 @@ members is converted (consumer_conversion). Versions 0 and 1 (KIP-848; KIP-1082:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import ConsumerGroupHeartbeatResponse
@@ -24,8 +22,10 @@ from pykafkad.pure.groups.consumer_update import (
     Update,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection
+    from typing import Any
 
     from pykafkad.messages import ConsumerGroupHeartbeatRequest
     from pykafkad.pure.groups.table import GroupTable

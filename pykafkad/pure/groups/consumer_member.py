@@ -7,10 +7,10 @@ member epoch in which they were assigned: topic id -> partition -> epoch. KIP-84
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
     from pykafkad.messages import ConsumerGroupHeartbeatRequest
 

@@ -7,12 +7,11 @@ WireError.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.hot.wire import WireError
 from pykafkad.messages import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from pykafkad.pure.groups.consumer_member import Epochs
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

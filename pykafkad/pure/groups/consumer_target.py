@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
 
 from pykafkad.pure.effects import Effects, Record, Work
 from pykafkad.pure.groups import consumer_records as records
@@ -21,6 +20,7 @@ from pykafkad.pure.groups.classic_member import most_voted
 from pykafkad.pure.groups.records import encode
 from pykafkad.pure.groups.topic_watch import existing
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

@@ -7,14 +7,13 @@ with its last offset, unless a transaction is open.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.errors import NONE, KafkaError
 from pykafkad.messages import ListGroupsResponse
 from pykafkad.pure.effects import Effects
 from pykafkad.pure.groups.offsets import Offset, tombstone
 from pykafkad.pure.timeline import bits_for, in_order, place_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Collection, Generator, Iterable, Iterator
 

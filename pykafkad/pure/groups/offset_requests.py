@@ -7,7 +7,6 @@ epochs), KIP-1094's topic ids: an offset that was committed for another topic of
 from __future__ import annotations
 
 from itertools import starmap
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import NONE, OFFSET_METADATA_TOO_LARGE, KafkaError
@@ -24,6 +23,7 @@ from pykafkad.pure.groups.offsets import Offset, tombstone
 from pykafkad.pure.groups.records import encode as encode_record
 from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 

@@ -7,10 +7,9 @@ transaction has replaced it (KIP-98, KIP-447).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.messages import OffsetCommitKey
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

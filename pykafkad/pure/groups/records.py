@@ -8,11 +8,14 @@ alone. KIP-848 added types 3 to 8 and 16; 10 to 15 are share groups', 17 to 23 s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from pykafkad import messages
 from pykafkad.hot.wire import WireError
 from pykafkad.pure.effects import UnknownRecord
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 Bytes = bytes | memoryview
 

@@ -11,12 +11,12 @@ one automaton exists at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from pykafkad.pure.groups.topic_watch import watch_of
 from pykafkad.pure.regex.automaton import Steps, TooMuchWork, for_topics
 from pykafkad.pure.regex.parsing import InvalidPattern
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 

@@ -7,8 +7,6 @@ group). KIP-848, KIP-496 (OffsetDelete), KIP-229.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.effects import Caller, Effects, TimerKey
@@ -16,8 +14,10 @@ from pykafkad.pure.groups import group_requests, offset_requests
 from pykafkad.pure.groups.records import GROUP_METADATA, OFFSET_COMMITS
 from pykafkad.pure.groups.table import GroupTable
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+    from typing import Any
 
     from pykafkad.messages import (
         ConsumerGroupHeartbeatRequest,

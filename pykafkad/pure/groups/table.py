@@ -6,14 +6,14 @@ consumer.ConsumerGroup). Invariant: `by_id` holds every group that has members o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.groups.offsets import Offsets
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from typing import Protocol
 
     from pykafkad.messages import (
         DescribeGroupsResponse,

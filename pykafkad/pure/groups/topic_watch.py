@@ -9,13 +9,13 @@ and the racks of their replicas. KIP-1101.
 from __future__ import annotations
 
 import struct
-from typing import TYPE_CHECKING
 
 from pykafkad.pure.groups.xxh3 import xxh3_64
 
 MAGIC = b"\0"
 NO_TOPICS_HASH = 0
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Set
 

@@ -14,12 +14,13 @@ controller becomes active: of that one a session begins anew, and it is asked at
 from __future__ import annotations
 
 from enum import Enum
-from typing import TYPE_CHECKING, Any
 
 from pykafkad import errors
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Any
 
 NO_EPOCH = -1
 FIRST_PAUSE_MS = 100

@@ -12,12 +12,14 @@ the end of the copy; records are only taken from an answer in the epoch that the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import NamedTuple
 
 from pykafkad import errors
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
 NOBODY = -1
 UNKNOWN = -1

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import string
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 

@@ -7,11 +7,10 @@ regard to case; expressions are no larger than SIZE_MAX.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.pure.regex.alphabets import AnyText
 from pykafkad.pure.regex.parsing import DOT_ALL, IGNORE_CASE, InvalidPattern, Parser, Tree
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     pass
 

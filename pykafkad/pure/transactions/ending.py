@@ -11,8 +11,6 @@ Invariants: a marker is repeated only where it is not known whether it was writt
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import EndTxnResponse
@@ -31,6 +29,7 @@ from pykafkad.pure.transactions.transaction import (
     needed,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.pure.effects import Caller, TimerKey
     from pykafkad.pure.transactions.registry import Producer, Transactions

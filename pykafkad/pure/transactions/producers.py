@@ -6,8 +6,6 @@ was gets the next one only if nobody came in between, and the same answer again 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.messages import InitProducerIdResponse
@@ -15,6 +13,7 @@ from pykafkad.pure.effects import Effects, answered
 from pykafkad.pure.transactions import ending
 from pykafkad.pure.transactions.transaction import NONE, ONGOING, Transaction, is_exhausted, needed
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.pure.effects import Caller
     from pykafkad.pure.transactions.registry import Producer, Transactions

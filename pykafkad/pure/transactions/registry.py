@@ -7,14 +7,13 @@ ONGOING, and `ending` has those that are prepared and whose commit was asked for
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.effects import Caller, Effects, TimerKey
 from pykafkad.pure.transactions import ending, producers
 from pykafkad.pure.transactions.transaction import AT_REST, NONE, ONGOING, Partition, Transaction
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -7,7 +7,9 @@ epoch is never a producer's own, so that a producer can always be fenced.
 
 from __future__ import annotations
 
-from typing import Any
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 (
     EMPTY,

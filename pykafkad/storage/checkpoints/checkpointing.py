@@ -7,14 +7,14 @@ moves to another directory stands in both checkpoints until it is there.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.logs import logger
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.files import TopicPartition
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log

@@ -10,8 +10,6 @@ without the file: a checkpoint only saves work, the log knows better.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad import uuids
 from pykafkad.storage.files import (
     LEADER_EPOCHS,
@@ -24,6 +22,7 @@ from pykafkad.storage.files import (
     write_file,
 )
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

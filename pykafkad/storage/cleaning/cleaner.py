@@ -11,7 +11,6 @@ I/O marks its partition as uncleanable until the next start (KIP-346); an I/O er
 from __future__ import annotations
 
 from errno import ENOMEM
-from typing import TYPE_CHECKING
 
 from pykafkad.hot.cleaner import Throttle
 from pykafkad.logs import logger
@@ -22,6 +21,7 @@ from pykafkad.storage.cleaning.cleaning import Cleaning, Limits
 from pykafkad.storage.files import is_shortage
 from pykafkad.storage.log import lookups
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

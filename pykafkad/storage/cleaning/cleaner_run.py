@@ -10,13 +10,13 @@ more; files that are not swapped in are removed. The run is over exactly once: `
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.hot.cleaner import Cancelled
 from pykafkad.logs import logger
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.hot.cleaner import Rewriter
     from pykafkad.hot.segment import Segment

@@ -6,13 +6,13 @@ compiled code behind it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.periodic import pause_ms
 from pykafkad.storage.checkpoints.checkpoints import CLEANED
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.storage.cleaning.cleaner import LogCleaner
     from pykafkad.storage.directories import LogDirectory

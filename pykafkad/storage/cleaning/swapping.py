@@ -11,14 +11,13 @@ called. All of it happens in one turn of the loop: nobody reads a mixture, and w
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 from pykafkad.hot.segment import Segment
 from pykafkad.storage import files
 from pykafkad.storage.files import CLEANED, SWAP
 from pykafkad.storage.log.removal import mark_deleted
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.hot.cleaner import Rewriter
     from pykafkad.storage.log.log import Log

@@ -5,13 +5,13 @@ The LogManager makes one context for all its logs. A log alone (in a tool, or a 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
-
 from pykafkad.errors import KafkaError
 from pykafkad.storage import files
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
     from pykafkad.pure.replication import Members
     from pykafkad.storage.directories import LogDirectory

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -22,6 +21,7 @@ from pykafkad.storage.log import markers, snapshots, transaction_index
 from pykafkad.storage.log.settings import index_room
 from pykafkad.storage.recovery.walking import Walk, note_producer
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any, TypeVar
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -46,8 +45,10 @@ from pykafkad.storage.log import lookups, markers, snapshots, transaction_index
 from pykafkad.storage.log.context import NOBODY
 from pykafkad.storage.log.removal import mark_all_deleted
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
+    from typing import Any, TypeVar
 
     from _typeshed import ReadableBuffer
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left, bisect_right
-from typing import TYPE_CHECKING
 
 from pykafkad.hot import records
 from pykafkad.storage import files
 from pykafkad.storage.log import transaction_index
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
 

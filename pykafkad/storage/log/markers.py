@@ -6,12 +6,11 @@ value  int16 version, int32 coordinator epoch
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.hot import records
 from pykafkad.pure.producer_state import ABORT, COMMIT
 from pykafkad.storage.log import transaction_index
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.storage import files
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.hot.segment import Segment
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
-
 from pykafkad.hot.records import Rules
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any, Protocol
 
     class TopicConfig(Protocol):
         """Resolved topic configuration: the topic's own values over the broker's over the defaults."""

@@ -14,13 +14,13 @@ out of order where it was a duplicate before; Kafka does the same.
 from __future__ import annotations
 
 from struct import Struct
-from typing import TYPE_CHECKING
 
 from pykafkad.hot.records import crc32c
 from pykafkad.pure.producer_state import ProducerEntry, ProducerState, first_sequence_of
 from pykafkad.storage import files
 from pykafkad.storage.files import SNAPSHOT, offset_name, offset_of, read_file, write_file
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

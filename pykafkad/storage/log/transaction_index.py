@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import os
 from struct import Struct
-from typing import TYPE_CHECKING
 
 from pykafkad.pure.producer_state import CompletedTransaction
 from pykafkad.storage import files
 from pykafkad.storage.files import TRANSACTION_INDEX, offset_name, offset_of, read_file
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 

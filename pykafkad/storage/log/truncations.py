@@ -9,8 +9,6 @@ Invariant: `done` is called once, and nothing is appended to the log before.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.hot.segment import CorruptSegment
@@ -20,8 +18,10 @@ from pykafkad.storage.flushing import all_files
 from pykafkad.storage.log import follower
 from pykafkad.storage.log.log import damaged
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
     from pykafkad.storage.log.context import Done, Step
     from pykafkad.storage.log.log import Log

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from typing import TYPE_CHECKING, Any
 
 from pykafkad.logs import logger
 from pykafkad.pure import java
@@ -25,8 +24,10 @@ from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.checkpoints.checkpointing import log_start_of
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
+    from typing import Any
 
     from pykafkad.errors import KafkaError
     from pykafkad.storage.directories import LogDirectory

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import deque
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
 
 from pykafkad import errors, uuids
 from pykafkad.errors import KafkaError
@@ -19,8 +18,10 @@ from pykafkad.storage import files
 from pykafkad.storage.files import TopicPartition
 from pykafkad.storage.log import lookups
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from typing import Any, Protocol
 
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.context import Done

@@ -7,15 +7,16 @@ goes when the broker does.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.storage.log.log import Log
 from pykafkad.storage.manager import LogManager
 from pykafkad.storage.moves.moves import Moves
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.clock import Clock
     from pykafkad.hot.records import Batches
     from pykafkad.hot.segment import Appended

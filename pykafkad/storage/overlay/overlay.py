@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import fcntl
 import os
-from typing import TYPE_CHECKING
 
 from pykafkad.errors import StartupError
 from pykafkad.logs import logger
@@ -25,6 +24,7 @@ from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.directories import CLEAN_SHUTDOWN, LOCK, META_PROPERTIES
 from pykafkad.storage.files import METADATA_TOPIC, TopicPartition
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 

@@ -15,7 +15,6 @@ import os
 from _queue import Empty, SimpleQueue
 from _thread import allocate_lock, start_new_thread
 from bisect import bisect_right
-from typing import TYPE_CHECKING
 
 from pykafkad.errors import StartupError
 from pykafkad.logs import logger
@@ -23,6 +22,7 @@ from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.files import METADATA_TOPIC, TopicPartition
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 from bisect import bisect_right
 from struct import Struct
-from typing import TYPE_CHECKING, Protocol
 
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 from pykafkad.hot.segment import CorruptSegment, Segment, Verdict
@@ -39,8 +38,10 @@ from pykafkad.storage.recovery import leftovers
 from pykafkad.storage.recovery.restoring import cover_start, replay_producers
 from pykafkad.storage.recovery.walking import Walk
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Protocol
 
     from pykafkad.hot.segment import BatchHeader, Fault
     from pykafkad.storage.log.log import Log

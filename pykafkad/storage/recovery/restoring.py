@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.hot.records import RecordsError
 from pykafkad.hot.segment import CorruptSegment
 from pykafkad.logs import logger
 from pykafkad.pure.leader_epochs import LeaderEpochs
 from pykafkad.storage.recovery.walking import note_producer
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 

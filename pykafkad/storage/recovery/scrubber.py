@@ -8,12 +8,13 @@ changed for it: what to do (another copy, DeleteRecords) is the operator's to sa
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pykafkad.hot.segment import Inspection
 from pykafkad.logs import logger
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from pykafkad.hot.segment import Segment
     from pykafkad.storage.log.log import Log
     from pykafkad.storage.parts import Logs

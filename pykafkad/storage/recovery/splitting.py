@@ -8,13 +8,13 @@ order is that of a cleaning (leftovers.py finishes it after a crash): a complete
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
 
 from pykafkad.hot.index import OffsetIndex, TimeIndex
 from pykafkad.hot.segment import Inspection, Segment
 from pykafkad.logs import logger
 from pykafkad.storage.files import CLEANED, LOG, SWAP, fsync_path, offset_name
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.storage.log.log import Log
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from _queue import SimpleQueue
 from _thread import start_new_thread
-from typing import TYPE_CHECKING
 
 from pykafkad.storage import files
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.storage.directories import LogDirectory
 

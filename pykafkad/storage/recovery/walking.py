@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from pykafkad.storage.log import markers
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from pykafkad.hot.segment import BatchHeader, Segment
     from pykafkad.storage.log.log import Log
