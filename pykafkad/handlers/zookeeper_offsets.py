@@ -10,6 +10,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import pieces
 from pykafkad.messages import OffsetCommitResponse, OffsetFetchResponse
+from pykafkad.pure import java
 from pykafkad.pure.authorization import DESCRIBE, GROUP, READ, TOPIC
 from pykafkad.slices import Wait
 from pykafkad.zookeeper import client as zk
@@ -123,7 +124,7 @@ def offset_in(index: int, result: zk.Result) -> Fetched:
     if result.error == zk.NO_NODE or (not result.error and result.data is None):
         return fetched(index, errors.UNKNOWN_TOPIC_OR_PARTITION)
     try:
-        offset = int(result.data or b"")
+        offset = java.parse_long((result.data or b"").decode("utf-8", "replace"))
     except ValueError:  # nobody's number; or it could not be read
         return fetched(index, errors.UNKNOWN_SERVER_ERROR)
     return fetched(index, errors.NONE, offset)

@@ -100,7 +100,7 @@ def test_a_group_that_can_be_no_path_leaves_nothing(desk: Desk, group: str) -> N
     assert desk.zookeeper.tree() == before
 
 
-@pytest.mark.parametrize("data", [b"", b"x", b"1.5"])
+@pytest.mark.parametrize("data", [b"", b"x", b"1.5", b" 1", b"1_0", b"9" * 19, b"9" * 5000])
 def test_what_is_no_number_is_an_error(desk: Desk, data: bytes) -> None:
     desk.commit((1, 1, None))
     desk.zookeeper.do(zk.SetData(PATH, data))
