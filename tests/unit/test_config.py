@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -406,7 +407,7 @@ def test_the_config_modules_import_nothing_slow() -> None:
         " print(*sorted(set(sys.modules) - before))"
     )
     command = [sys.executable, "-S", "-c", code]
-    environment = {"PYTHONPATH": str(Path(pykafkad.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(pykafkad.__file__).parents[1])}
     loaded = subprocess.run(
         command, capture_output=True, text=True, check=True, env=environment
     ).stdout.split()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -247,7 +248,7 @@ def test_all_three_find_brokers_the_same_way() -> None:
 def test_a_start_imports_nothing_of_what_it_may_be_asked() -> None:
     code = "import sys, pykafkad.server; print(*[name for name in sys.modules])"
     command = [sys.executable, "-S", "-c", code]
-    environment = {"PYTHONPATH": str(Path(pykafkad.__file__).parents[1])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(pykafkad.__file__).parents[1])}
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     loaded = set(done.stdout.split())
     assert "pykafkad.control.server" in loaded
