@@ -239,8 +239,8 @@ def test_a_peer_that_does_not_read_is_not_read_from(module: ModuleType) -> None:
     for _ in range(200):
         loop.turn()
     assert connection.throttled
-    # the kernel takes what fits into its own buffer; one pass here may exceed the bound by the answers to its frames, and by
-    # one more where a busy machine left it no time for all of them
+    # the kernel takes what fits into its own buffer; one pass here may exceed the bound by the answers to its frames, and
+    # by one more where a busy machine left it no time for all of them
     assert connection.queued_bytes <= module.ANSWER_BYTES_MAX + 2 * 50_004
     assert connection.queued_answers <= module.ANSWERS_MAX
     frames = loop.reactor.frames
