@@ -13,7 +13,7 @@ from functools import partial
 
 from pykafkad.errors import UNKNOWN_SERVER_ERROR, KafkaError
 from pykafkad.logs import logger
-from pykafkad.slices import is_work
+from pykafkad.slices import Wait, is_work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,6 +26,15 @@ if TYPE_CHECKING:
     Begin = Callable[[Done], None]  # calls what it is given when the turn is over, with the result
 
 log = logger("controller")
+
+
+def through(line: Callable[[Work, Done], object], work: Work) -> Work[None]:
+    """Wait until this work, in another line than one's own, is done; what ended it is raised."""
+    wait = Wait()
+    line(work, wait.come)
+    result = yield from wait.result()
+    if isinstance(result, Exception):
+        raise result
 
 
 class Turns:

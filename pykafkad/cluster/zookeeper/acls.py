@@ -15,8 +15,8 @@ from hashlib import blake2b
 
 from pykafkad import errors
 from pykafkad.cluster.acls import Deleted, KnownAcls, record_of
-from pykafkad.cluster.turns import Turns, tell
-from pykafkad.cluster.zookeeper.asking import as_kafka_error, settled
+from pykafkad.cluster.turns import Turns, tell, through
+from pykafkad.cluster.zookeeper.asking import as_kafka_error, settled, unread
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
 from pykafkad.messages import RemoveAccessControlEntryRecord
@@ -32,8 +32,8 @@ from pykafkad.pure.acls import (
     refused,
 )
 from pykafkad.pure.authorization import CLUSTER, THE_CLUSTER
-from pykafkad.slices import GO_ON, Wait
-from pykafkad.zookeeper.client import CLOSED, SESSION_EXPIRED, State, ZooKeeperError
+from pykafkad.slices import GO_ON
+from pykafkad.zookeeper.client import State, ZooKeeperError
 from pykafkad.zookeeper.config_znodes import OPERATIONS as KNOWN_OPERATIONS
 from pykafkad.zookeeper.config_znodes import read_acl_change
 from pykafkad.zookeeper.znodes import MalformedZnode
@@ -98,11 +98,7 @@ class ClusterAcls(KnownAcls):
     def _refresh(self, patterns: Iterable[Pattern]) -> Work[None]:
         """The image says of these what the znodes say now."""
         found = yield from self._znodes.read(list(patterns))
-        wait = Wait()
-        self._in_line(self._apply(found), wait.come)
-        result = yield from wait.result()
-        if isinstance(result, Exception):
-            raise result
+        yield from through(self._in_line, self._apply(found))
 
     def _apply(self, found: dict[Pattern, list[Acl]]) -> Work[None]:
         has_changed = False
@@ -144,9 +140,7 @@ class ClusterAcls(KnownAcls):
             self._line.run(self._load(), self._was_read)
 
     def _was_read(self, result: object) -> None:
-        if isinstance(result, ZooKeeperError) and result.error in (SESSION_EXPIRED, CLOSED):
-            return  # the next session reads it all
-        error = settled(result)
+        error = unread(result)
         if error is not None:
             log.error(f"ACLs could not be read: {error}")
 

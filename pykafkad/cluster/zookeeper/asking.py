@@ -12,7 +12,16 @@ from pykafkad.cluster import turns
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
 from pykafkad.slices import Wait, chunks
-from pykafkad.zookeeper.client import NO_NODE, NODE_EXISTS, OK, Create, GetChildren, ZooKeeperError
+from pykafkad.zookeeper.client import (
+    CLOSED,
+    NO_NODE,
+    NODE_EXISTS,
+    OK,
+    SESSION_EXPIRED,
+    Create,
+    GetChildren,
+    ZooKeeperError,
+)
 from pykafkad.zookeeper.znodes import PERSISTENT, parents
 
 TYPE_CHECKING = False
@@ -85,3 +94,9 @@ def as_kafka_error(error: Exception) -> KafkaError:
 def settled(result: object) -> KafkaError | None:
     """Of work that has nothing to give."""
     return as_kafka_error(result) if isinstance(result, Exception) else None
+
+
+def unread(result: object) -> KafkaError | None:
+    """Why something could not be read, unless the session has ended: the next one reads it all."""
+    ended = isinstance(result, ZooKeeperError) and result.error in (SESSION_EXPIRED, CLOSED)
+    return None if ended else settled(result)

@@ -13,22 +13,21 @@ from functools import partial
 from itertools import takewhile
 
 from pykafkad import errors
-from pykafkad.cluster.turns import Turns, commit_planned, tell
+from pykafkad.cluster.turns import Turns, commit_planned, tell, through
 from pykafkad.cluster.zookeeper import entities
-from pykafkad.cluster.zookeeper.asking import as_kafka_error, settled
+from pykafkad.cluster.zookeeper.asking import as_kafka_error, settled, unread
 from pykafkad.cluster.zookeeper.entity_configs import EntityConfigs
 from pykafkad.cluster.zookeeper.notifications import Notifications
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
-from pykafkad.slices import GO_ON, Wait
-from pykafkad.zookeeper.client import CLOSED, SESSION_EXPIRED, State, ZooKeeperError
+from pykafkad.slices import GO_ON
+from pykafkad.zookeeper.client import State
 from pykafkad.zookeeper.config_znodes import CONFIG_CHANGES, read_config_change
 from pykafkad.zookeeper.znodes import MalformedZnode, name_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from typing import Any
 
     from pykafkad.cluster.controller import Plan, Told
     from pykafkad.cluster.image import Image
@@ -105,11 +104,7 @@ class ClusterConfigs:
     def _refresh(self, paths: Iterable[str]) -> Work:
         """The image says of these what the znodes say now."""
         found = yield from self._configs.read(list(paths))
-        wait = Wait()
-        self._in_line(self._apply(found), wait.come)
-        result = yield from wait.result()
-        if isinstance(result, Exception):
-            raise result
+        yield from through(self._in_line, self._apply(found))
 
     def _apply(self, found: dict[str, dict[str, str]]) -> Work:
         changed = False
@@ -145,10 +140,8 @@ class ClusterConfigs:
         if state is State.NEW_SESSION and self._is_loaded:
             self._line.run(self._load(), self._was_read)
 
-    def _was_read(self, result: Any) -> None:
-        if isinstance(result, ZooKeeperError) and result.error in (SESSION_EXPIRED, CLOSED):
-            return  # the next session reads it all
-        error = settled(result)
+    def _was_read(self, result: object) -> None:
+        error = unread(result)
         if error is not None:
             log.error(f"configs could not be read: {error}")
 
@@ -160,12 +153,8 @@ class ClusterConfigs:
 
     def put_topics(self, configs: Mapping[str, Mapping[str, str]]) -> Work:
         """The configs of topics that are about to be made, whatever is left of others of these names."""
-        wait = Wait()
         paths = {f"{entities.TOPICS}/{name}": each for name, each in configs.items()}
-        self._line.run(self._put(paths), wait.come)
-        result = yield from wait.result()
-        if isinstance(result, Exception):
-            raise result
+        yield from through(self._line.run, self._put(paths))
 
     def _put(self, wanted: Mapping[str, Mapping[str, str]]) -> Work:
         yield from self._configs.put(wanted)
