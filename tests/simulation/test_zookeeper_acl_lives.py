@@ -9,8 +9,6 @@ and a broker never decides by an ACL that nobody has asked for. SEED=n replays o
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -27,7 +25,7 @@ from pykafkad.pure.acl_rules import RulesOfZooKeeper
 from pykafkad.pure.acls import Acl, Filter, Pattern
 from pykafkad.slices import Slices
 from pykafkad.zookeeper.config_znodes import ACL_PATHS, ACL_ROOTS, RESOURCE_TYPES, read_acls
-from tests.zookeeper_kit import MemoryZooKeeper
+from tests.zookeeper_lives import ZooKeeperLife, live_through
 
 RUNS = int(os.environ.get("RUNS", "150"))
 STEPS = 300
@@ -36,7 +34,6 @@ if "SEED" in os.environ:
     SEEDS = [int(os.environ["SEED"])]
 A_RUN = 50
 CHUNKS = [SEEDS[at : at + A_RUN] for at in range(0, len(SEEDS), A_RUN)]
-QUIET_STEPS = 200_000
 PATTERNS = [Pattern(2, "t", 3), Pattern(2, "t", 4), Pattern(3, "*", 3)]
 
 
@@ -73,32 +70,14 @@ class Broker:
         return {acl for pattern in self.rules.patterns for acl in self.rules.of(pattern)}
 
 
-class Life:
+class Life(ZooKeeperLife[Broker]):
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
-        self.under_way: list[Callable[[], None]] = []
-        self.time = 0
-        self.ms = 1_000_000
-        self.server = MemoryZooKeeper(self.soon, self.now_ms)
+        super().__init__(seed)
         self.brokers = [Broker(self) for _ in range(self.chance.randint(1, 3))]
         self.attempts: list[Attempt] = []
         self.asked: set[Acl] = set()
 
-    def soon(self, call: Callable[[], None]) -> None:
-        self.under_way.append(call)
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def monotonic_us(self) -> int:
-        return 0
-
     # -- what happens
-
-    def move(self) -> None:
-        if self.under_way:
-            self.under_way.pop(self.chance.randrange(len(self.under_way)))()
-            self.time += 1
 
     def acl(self) -> Acl:
         permission = self.chance.choice([2, 3])
@@ -160,16 +139,6 @@ class Life:
             for broker in self.brokers:
                 assert broker.held <= self.asked
 
-    def settle(self) -> None:
-        for broker in self.brokers:
-            if not broker.zookeeper.is_connected and broker.zookeeper.session_id:
-                broker.zookeeper.reconnect()
-        for _ in range(QUIET_STEPS):
-            if not self.under_way:
-                return
-            self.move()
-        raise AssertionError("it never becomes quiet")
-
     # -- what must hold
 
     def stored(self) -> set[Acl]:
@@ -205,11 +174,4 @@ class Life:
 
 @pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_a_life(seeds: list[int]) -> None:
-    for seed in seeds:
-        try:
-            life = Life(seed)
-            life.live()
-            life.settle()
-            life.check()
-        except Exception as error:
-            raise AssertionError(f"SEED={seed} fails") from error
+    live_through(seeds, Life)

@@ -8,8 +8,6 @@ and when all is quiet, every broker's image says what the znodes say. SEED=n rep
 from __future__ import annotations
 
 import os
-import random
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -28,7 +26,7 @@ from pykafkad.slices import Slices
 from pykafkad.zookeeper.client import Create, Delete
 from pykafkad.zookeeper.config_znodes import read_config
 from pykafkad.zookeeper.znodes import PERSISTENT, ControllerNode, parents, write_controller
-from tests.zookeeper_kit import MemoryZooKeeper
+from tests.zookeeper_lives import ZooKeeperLife, live_through
 
 RUNS = int(os.environ.get("RUNS", "150"))
 STEPS = 300
@@ -37,7 +35,6 @@ if "SEED" in os.environ:
     SEEDS = [int(os.environ["SEED"])]
 A_RUN = 50
 CHUNKS = [SEEDS[at : at + A_RUN] for at in range(0, len(SEEDS), A_RUN)]
-QUIET_STEPS = 200_000
 CONFIG = "/config/"
 
 
@@ -63,35 +60,16 @@ class Broker:
         self.configs.load(lambda error: None)
 
 
-class Life:
+class Life(ZooKeeperLife[Broker]):
     def __init__(self, seed: int) -> None:
-        self.chance = random.Random(seed)
-        self.under_way: list[Callable[[], None]] = []
-        self.time = 0
-        self.ms = 1_000_000
-        self.server = MemoryZooKeeper(self.soon, self.now_ms)
+        super().__init__(seed)
         for path in PERSISTENT:
             self.server.do(*map(Create, parents(path)))
         self.elect()
         self.brokers = [Broker(self) for _ in range(self.chance.randint(1, 3))]
         self.attempts: list[Attempt] = []
 
-    def soon(self, call: Callable[[], None]) -> None:
-        self.under_way.append(call)
-
-    def now_ms(self) -> int:
-        return self.ms
-
-    def monotonic_us(self) -> int:
-        return 0
-
     # -- what happens
-
-    def move(self) -> None:
-        """Something that is under way comes to its end; each client's own order is kept by the client."""
-        if self.under_way:
-            self.under_way.pop(self.chance.randrange(len(self.under_way)))()
-            self.time += 1
 
     def elect(self) -> None:
         self.server.do(Delete("/controller"))
@@ -158,14 +136,7 @@ class Life:
     def settle(self) -> None:
         """Nothing more happens to them."""
         self.server.do(Delete("/controller"), Create("/controller", write_controller(ControllerNode(0))))
-        for broker in self.brokers:
-            if not broker.zookeeper.is_connected and broker.zookeeper.session_id:
-                broker.zookeeper.reconnect()
-        for _ in range(QUIET_STEPS):
-            if not self.under_way:
-                return
-            self.move()
-        raise AssertionError("it never becomes quiet")
+        super().settle()
 
     # -- what must hold
 
@@ -201,11 +172,4 @@ class Life:
 
 @pytest.mark.parametrize("seeds", CHUNKS, ids=lambda seeds: f"{seeds[0]}-{seeds[-1]}")
 def test_a_life(seeds: list[int]) -> None:
-    for seed in seeds:
-        try:
-            life = Life(seed)
-            life.live()
-            life.settle()
-            life.check()
-        except Exception as error:
-            raise AssertionError(f"SEED={seed} fails") from error
+    live_through(seeds, Life)
