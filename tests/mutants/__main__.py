@@ -19,10 +19,14 @@ import random
 import sys
 import time
 from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import ExitStack
 from pathlib import Path
+from queue import Queue
 
 from tests.mutants.mutating import Mutant, mutants
-from tests.mutants.trying import NOT_RUN, ROOT, SECONDS, SURVIVED, Trial, covering, touched
+from tests.mutants.trying import NOT_RUN, ROOT, SECONDS, SURVIVED, Touched, Trial, touched
 
 ROOMS = {
     "pure": "pure/**/*.py",
@@ -46,7 +50,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--path", nargs="+", help="files, from the root of the tree")
     parser.add_argument("--count", type=int, default=COUNT, help="how many are tried; 0: all")
     parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED", "1")))
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="a mutant's tests may take so long")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help="a test may take so much longer than usual"
+    )
+    parser.add_argument("--jobs", type=int, default=2, help="how many are tried at a time")
     parser.add_argument("--replay", metavar="ID")
     parser.add_argument(
         "--learn", nargs="+", metavar="TESTS", help="anew, which functions these run; tests/unit: all"
@@ -99,25 +106,44 @@ def main() -> int:
     if not tried:
         say("there is no such mutant")
         return 2
-    tests = touched(TOUCHED, options.learn)
+    known = touched(TOUCHED, options.learn)
     results: dict[str, Counter[str]] = {}
     lived = []
-    with Trial(options.seconds) as trial:
-        tests = trial.present(tests)
-        for mutant in tried:
-            began = time.monotonic()
-            outcome = "equivalent" if row_of(mutant) in judged and not options.replay else ""
-            outcome = outcome or trial.run(mutant, covering(mutant, tests))
-            results.setdefault(rooms[mutant.path], Counter())[outcome] += 1
-            say(f"{outcome:14} {time.monotonic() - began:5.1f} s  {mutant}")
-            if outcome in (SURVIVED, NOT_RUN):
-                lived.append(mutant)
+    wanted = [each for each in tried if options.replay or row_of(each) not in judged]
+    for mutant in tried:
+        if mutant not in wanted:
+            results.setdefault(rooms[mutant.path], Counter())["equivalent"] += 1
+    for mutant, outcome, seconds in outcomes(wanted, known, options):
+        results.setdefault(rooms[mutant.path], Counter())[outcome] += 1
+        say(f"{outcome:14} {seconds:5.1f} s  {mutant}")
+        if outcome in (SURVIVED, NOT_RUN):
+            lived.append(mutant)
     for room, counts in sorted(results.items()):
         say(f"{room}: {told(counts)}")
     say(f"all: {told(sum(results.values(), Counter()))}")
     for mutant in lived:
         say(f'lived: {row_of(mutant)}\n  again: python -m tests.mutants --replay "{mutant.id}"')
     return 1 if lived else 0
+
+
+def outcomes(
+    wanted: list[Mutant], known: Touched, options: argparse.Namespace
+) -> Iterator[tuple[Mutant, str, float]]:
+    """Each with what became of it and how long that took, as they are known."""
+    trials: Queue[Trial] = Queue()
+
+    def run(mutant: Mutant) -> tuple[Mutant, str, float]:
+        trial, began = trials.get(), time.monotonic()
+        try:
+            return mutant, trial.run(mutant), time.monotonic() - began
+        finally:
+            trials.put(trial)
+
+    with ExitStack() as stack, ThreadPoolExecutor(options.jobs) as pool:
+        for _ in range(options.jobs):
+            trials.put(stack.enter_context(Trial(known, options.seconds)))
+        for done in as_completed([pool.submit(run, mutant) for mutant in wanted]):
+            yield done.result()
 
 
 def told(counts: Counter[str]) -> str:

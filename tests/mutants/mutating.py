@@ -53,6 +53,11 @@ class Mutant(NamedTuple):
     def id(self) -> str:
         return f"{self.path} {self.function or '-'} {self.kind} {self.number}"
 
+    @property
+    def place(self) -> str:
+        """The function, as in touching.py."""
+        return f"{self.path} {self.function}"
+
     def __str__(self) -> str:
         return f"{self.id} (line {self.line}): {self.before}  ->  {self.after}"
 

@@ -2,9 +2,9 @@
 
     python -m pytest -p tests.mutants.touching --touched FILE tests/unit
 
-For each test that passes, the functions of pykafkad that were called while it ran, its fixtures included, are written
-to FILE. Calls of a fixture with a wider scope are counted for the first test that used it, so the module as a whole is
-recorded too: if no test calls a function, those that call any of its module are tried.
+For each test that passes, the functions of pykafkad that were called while it ran, its fixtures included, and how long
+it took are written to FILE. Calls of a fixture with a wider scope are counted for the first test that used it, so the
+module as a whole is recorded too: if no test calls a function, those that call any of its module are tried.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Touching:
         self.path = path
         self.called: set[CodeType] = set()
         self.tests: dict[str, list[str]] = {}  # function -> tests
+        self.seconds: dict[str, float] = {}  # of each test, under this tracing
         self.failed: set[str] = set()
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -62,6 +63,7 @@ class Touching:
         self.called.add(frame.f_code)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        self.seconds[report.nodeid] = round(self.seconds.get(report.nodeid, 0) + report.duration, 3)
         if not report.passed:
             self.failed.add(report.nodeid)
 
@@ -69,7 +71,7 @@ class Touching:
         for name, tests in self.tests.items():
             self.tests[name] = [test for test in tests if test not in self.failed]
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        self.path.write_text(json.dumps(self.tests))
+        self.path.write_text(json.dumps({"tests": self.tests, "seconds": self.seconds}))
 
 
 def function_of(qualified: str) -> str:

@@ -1,4 +1,8 @@
-"""Runs the tests of one mutant after the other, in a copy of the tree."""
+"""Runs the tests of one mutant after the other, in a copy of the tree.
+
+A function is changed in a fork of a process that has collected the tests (warm.py), which takes a tenth of a second; what
+runs at imports is changed in a file, which a new process reads. A test that fails counts if it passes unchanged.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +13,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
+from typing import NamedTuple
 
 from tests.mutants.mutating import Mutant
+from tests.mutants.warm import COLD, FAILED, PASSED, SLOW
 
 ROOT = Path(__file__).parents[2]
 COPIED = (
@@ -23,21 +31,28 @@ COPIED = (
     "bench",
     "tools",
     "ext",
+    "examples",
+    "docs",
+    "README.md",
     "conftest.py",
     "pyproject.toml",
 )
 MEMORY_BYTES = 4 << 30
-PYTEST_RAN = (0, 1)  # otherwise an import failed, or tests are missing
-SECONDS = 120
+SECONDS, SLOWER = 10, 10  # a test may take ten times as long as it did, and ten seconds more
+START_SECONDS = 60
+ALL = "tests/unit"
+NAMESAKE = 0.2
 KILLED, SURVIVED, TOO_SLOW, NOT_RUN = "killed", "survived", "killed by time", "run by no test"
+OUTCOMES = {FAILED: KILLED, PASSED: SURVIVED, SLOW: TOO_SLOW}
 
 
 class Trial:
-    """A copy of the tree in which one file at a time is changed."""
+    """A copy of the tree in which one file at a time is changed, and a process that is forked to run tests there."""
 
-    def __init__(self, seconds: float = SECONDS) -> None:
+    def __init__(self, touched: Touched, seconds: float = SECONDS, collected: Iterable[str] = (ALL,)) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="pykafkad-mutants-"))
-        self.seconds = seconds
+        self.touched, self.seconds, self.collected = touched, seconds, collected
+        self.trusted: dict[str, bool] = {}  # test -> whether it passes here without a change
         for name in COPIED:
             source = ROOT / name
             if source.is_dir():
@@ -48,8 +63,10 @@ class Trial:
 
     @property
     def environment(self) -> dict[str, str]:
+        """That of this process, but how long the loop was held fails no run here: the machine is busy."""
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYKAFKAD_")}
-        return {**inherited, "PYTHONPATH": str(self.home), "PYTHONDONTWRITEBYTECODE": "1"}
+        home = {"PYTHONPATH": str(self.home), "PYTHONDONTWRITEBYTECODE": "1"}
+        return {**inherited, **home, "PYKAFKAD_HOLD_LOG": os.devnull}
 
     def __enter__(self) -> Trial:
         return self
@@ -57,20 +74,17 @@ class Trial:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if "warm" in self.__dict__:
+            self.warm.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
-    def present(self, tests: dict[str, list[str]]) -> dict[str, list[str]]:
-        """Without tests that were removed since."""
-        options = ["-q", "-o", "addopts=", "-p", "no:cacheprovider"]  # each test a line
-        command = [sys.executable, "-m", "pytest", "--collect-only", *options, "tests/unit"]
-        told = subprocess.run(
-            command, cwd=self.home, env=self.environment, capture_output=True, text=True, check=True
-        )
-        there = set(told.stdout.splitlines())
-        return {name: [test for test in given if test in there] for name, given in tests.items()}
+    @cached_property
+    def warm(self) -> Warm:
+        return Warm(self.home, self.environment, self.collected)
 
-    def run(self, mutant: Mutant, tests: list[str]) -> str:
-        """The result of these tests."""
+    def run(self, mutant: Mutant) -> str:
+        """What the tests that run the function say."""
+        tests = [test for test in self.touched.covering(mutant) if test in self.warm.tests]
         if not tests:
             return NOT_RUN
         path = self.home / mutant.path
@@ -78,17 +92,43 @@ class Trial:
         forget_bytecode(path)
         path.write_text(mutant.source)
         try:
-            code = self._exit_code(tests)
+            return self._tried(mutant, original.decode(), tests)
         finally:
             path.write_bytes(original)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
             forget_bytecode(path)
-        if code not in PYTEST_RAN and code is not None and self._exit_code(tests) != 0:
-            raise RuntimeError(f"these tests do not run as they are ({code}), learn anew: {tests[:5]}")
-        return TOO_SLOW if code is None else KILLED if code else SURVIVED
 
-    def _exit_code(self, tests: list[str]) -> int | None:
-        """None: it took too long."""
+    def _tried(self, mutant: Mutant, original: str, tests: list[str]) -> str:
+        outcome = COLD
+        if mutant.function:
+            outcome, tests = self._forked(mutant, original, tests)
+        if outcome == COLD or (outcome == PASSED and mutant.place in self.warm.ran_early):
+            outcome = self._alone(tests)
+        return OUTCOMES[outcome]
+
+    def _forked(self, mutant: Mutant, original: str, tests: list[str]) -> tuple[str, list[str]]:
+        """The outcome, and those tests of them that pass without a change."""
+        while tests:
+            outcome, last = self.warm.ask(
+                self._limited(tests), mutant.path, mutant.function, original, mutant.source
+            )
+            if outcome not in (FAILED, SLOW) or self._passes(last):
+                return outcome, tests
+            tests = tests[tests.index(last) + 1 :]
+        return COLD, tests
+
+    def _passes(self, test: str) -> bool:
+        if test not in self.trusted:
+            self.trusted[test] = self.warm.ask(self._limited([test]))[0] == PASSED
+        return self.trusted[test]
+
+    def _limited(self, tests: list[str]) -> list[tuple[str, float]]:
+        return [(test, self.seconds + SLOWER * self.touched.seconds.get(test, 0)) for test in tests]
+
+    def _alone(self, tests: list[str]) -> str:
+        """The outcome in a process of its own."""
+        if not tests:
+            return PASSED
         arguments = self.home / "tests.txt"
         arguments.write_text("\n".join(tests))
         options = ["-x", "-q", "-p", "no:cacheprovider", f"--basetemp={self.home / 'tmp'}", f"@{arguments}"]
@@ -102,12 +142,57 @@ class Trial:
             preexec_fn=bounded,
         )
         try:
-            return process.wait(self.seconds)
+            code = process.wait(START_SECONDS + sum(seconds for _, seconds in self._limited(tests)))
+            return FAILED if code else PASSED
         except subprocess.TimeoutExpired:
-            return None
+            return SLOW
         finally:
             process.kill()
             process.wait()
+
+
+class Warm:
+    """The process that is forked (warm.py)."""
+
+    def __init__(self, home: Path, environment: dict[str, str], collected: Iterable[str]) -> None:
+        theirs, asked = os.pipe()
+        answered, their_end = os.pipe()
+        options = ["-q", "-p", "no:cacheprovider", f"--basetemp={home / 'tmp'}"]
+        ends = ["--asked", str(theirs), "--answered", str(their_end)]
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", "-p", "tests.mutants.warm", *ends, *options, *collected],
+            cwd=home,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stdin=subprocess.DEVNULL,
+            pass_fds=(theirs, their_end),
+            preexec_fn=bounded,
+        )
+        os.close(theirs)
+        os.close(their_end)
+        self._asked, self._answered = os.fdopen(asked, "w"), os.fdopen(answered)
+        begun = json.loads(self._answered.readline() or "null")
+        if begun is None:
+            raise RuntimeError("the unit tests cannot be collected")
+        self.tests, self.ran_early = set(begun["tests"]), set(begun["ran_early"])
+
+    def ask(
+        self,
+        tests: list[tuple[str, float]],
+        path: str = "",
+        function: str = "",
+        before: str = "",
+        after: str = "",
+    ) -> tuple[str, str]:
+        given = {"tests": tests, "path": path, "function": function, "before": before, "after": after}
+        print(json.dumps(given), file=self._asked, flush=True)
+        answer = json.loads(self._answered.readline())
+        return answer["outcome"], answer["test"]
+
+    def close(self) -> None:
+        self._asked.close()
+        self._process.wait()
+        self._answered.close()
 
 
 def bounded() -> None:
@@ -119,37 +204,49 @@ def forget_bytecode(path: Path) -> None:
         compiled.unlink()
 
 
-def touched(file: Path, learn: list[str] | None = None) -> dict[str, list[str]]:
-    """Which unit tests run which functions. Determined if the file does not exist (some minutes), and again for the
-    tests that are named; in a copy of the tree, so that one may continue to work meanwhile."""
+class Touched(NamedTuple):
+    """Which unit tests run which functions, and how long they take."""
+
+    tests: dict[str, list[str]]
+    seconds: dict[str, float]
+
+    def covering(self, mutant: Mutant) -> list[str]:
+        """The tests that run the function; for code that runs at an import, or a function that no test runs, those
+        that run anything of the module. Those come first that will tell soonest: of a file named after the module, and
+        those that take little time."""
+        found = self.tests.get(mutant.place) or list(
+            {
+                each: None
+                for name, given in self.tests.items()
+                if name.startswith(f"{mutant.path} ")
+                for each in given
+            }
+        )
+        stem = Path(mutant.path).stem.strip("_")
+        return sorted(found, key=lambda test: self.seconds.get(test, 0) * (NAMESAKE if stem in test else 1))
+
+
+def touched(file: Path, learn: list[str] | None = None) -> Touched:
+    """Determined if the file does not exist (some minutes), and again for the tests that are named; in a copy of the
+    tree, so that one may continue to work meanwhile."""
     if file.exists() and not learn:
         return read(file)
-    known, part = read(file) if file.exists() else {}, file.with_suffix(".part")
-    wanted = learn or ["tests/unit"]
+    known, part = read(file) if file.exists() else Touched({}, {}), file.with_suffix(".part")
+    wanted = learn or [ALL]
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.touching", "--touched", str(part)]
-    with Trial() as trial:
+    with Trial(known) as trial:
         options = ["-p", "no:cacheprovider", f"--basetemp={trial.home / 'tmp'}", *wanted]
         subprocess.run([*command, *options], cwd=trial.home, env=trial.environment, check=False)
-    for name, tests in known.items():
-        known[name] = [test for test in tests if not test.startswith(tuple(wanted))]
-    for name, tests in read(part).items():
-        known.setdefault(name, []).extend(tests)
+    for name, tests in known.tests.items():
+        known.tests[name] = [test for test in tests if not test.startswith(tuple(wanted))]
+    found = read(part)
+    for name, tests in found.tests.items():
+        known.tests.setdefault(name, []).extend(tests)
+    known.seconds.update(found.seconds)
     part.unlink()
-    file.write_text(json.dumps(known))
+    file.write_text(json.dumps(known._asdict()))
     return known
 
 
-def read(file: Path) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = json.loads(file.read_text())
-    return found
-
-
-def covering(mutant: Mutant, tests: dict[str, list[str]]) -> list[str]:
-    """The tests that run the function. For code that runs at an import, the tests that run anything of the module: the
-    first of each file; likewise for a function that no test runs."""
-    if found := tests.get(f"{mutant.path} {mutant.function}"):
-        return found
-    whole = {
-        each: None for name, given in tests.items() if name.startswith(f"{mutant.path} ") for each in given
-    }
-    return list(whole)
+def read(file: Path) -> Touched:
+    return Touched(**json.loads(file.read_text()))

@@ -7,8 +7,8 @@ import ast
 import pytest
 
 from tests.mutants.__main__ import EQUIVALENT, equivalents, row_of
-from tests.mutants.mutating import mutants
-from tests.mutants.trying import KILLED, NOT_RUN, ROOT, SURVIVED, Trial, covering
+from tests.mutants.mutating import Mutant, mutants
+from tests.mutants.trying import KILLED, NOT_RUN, ROOT, SURVIVED, Touched, Trial
 
 SOURCE = '''"""Text."""
 if TYPE_CHECKING:
@@ -55,26 +55,47 @@ def test_a_mutant_is_the_module_with_one_change() -> None:
     assert len({mutant.id for mutant in mutants("a.py", SOURCE)}) == len(changes())
 
 
+UUIDS, CLOCK = "pykafkad/uuids.py", "pykafkad/clock.py"
+IN_UUIDS = "tests/unit/test_uuids.py"
+
+
+def of(path: str, function: str, kind: str) -> Mutant:
+    made = mutants(path, (ROOT / path).read_text())
+    return next(each for each in made if (each.function, each.kind) == (function, kind))
+
+
 def test_a_known_mutant_is_killed_a_harmless_one_lives_and_the_tree_stays_as_it_is() -> None:
-    path = "pykafkad/uuids.py"
-    source = (ROOT / path).read_text()
-    tests = ["tests/unit/test_uuids.py"]
-    some = next(each for each in mutants(path, source) if each.kind == "result")
-    with Trial() as trial:
-        assert trial.run(some, tests) == KILLED
-        assert trial.run(some._replace(source=source + "\n# a comment\n"), tests) == SURVIVED
-        assert trial.run(some._replace(source="syntax error"), tests) == KILLED
-        assert trial.run(some, []) == NOT_RUN
-        assert (trial.home / path).read_text() == source
-    assert (ROOT / path).read_text() == source
+    source = (ROOT / UUIDS).read_text()
+    some = of(UUIDS, "random_uuid", "result")
+    with Trial(Touched({}, {}), collected=[IN_UUIDS]) as trial:
+        trial.touched.tests[some.place] = sorted(trial.warm.tests)
+        assert trial.run(some) == KILLED
+        assert trial.run(some._replace(source=source + "\n# a comment\n")) == SURVIVED
+        assert trial.run(some._replace(function="")) == KILLED  # in a process of its own
+        assert trial.run(some._replace(function="", source="syntax error")) == KILLED
+        assert trial.run(some._replace(function="", source=source + "\n# a comment\n")) == SURVIVED
+        assert trial.run(some._replace(path=CLOCK)) == NOT_RUN
+        assert (trial.home / UUIDS).read_text() == source
+    assert (ROOT / UUIDS).read_text() == source
     assert not trial.home.exists()
 
 
 def test_the_tests_of_a_function_are_tried_or_else_those_of_its_module() -> None:
     made = {each.function: each for each in mutants("a.py", SOURCE)}
     tests = {"a.py first": ["one"], "a.py second": ["one", "two"], "ab.py first": ["three"]}
-    assert covering(made["first"], tests) == ["one"]
-    assert covering(made[""], tests) == ["one", "two"]
+    known = Touched(tests, {})
+    assert known.covering(made["first"]) == ["one"]
+    assert known.covering(made[""]) == ["one", "two"]
+
+
+def test_the_tests_that_tell_soonest_are_tried_first() -> None:
+    first = next(each for each in mutants("some.py", SOURCE) if each.function)
+    seconds = {"test_other.py": 1.0, "test_some.py": 2.0, "test_slow.py": 3.0}
+    assert Touched({first.place: sorted(seconds)}, seconds).covering(first) == [
+        "test_some.py",
+        "test_other.py",
+        "test_slow.py",
+    ]
 
 
 @pytest.mark.parametrize("row", sorted(equivalents()))
