@@ -8,7 +8,7 @@ lines and no answer.
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 
 from pykafkad import errors
 from pykafkad.logs import DEBUG, TRACE, logger
@@ -202,7 +202,9 @@ def followed_topics(broker: Any, request: Any) -> list[str | bytes]:
     return (
         []
         if session is None
-        else list(dict.fromkeys(key[0] for key in islice(session.partitions, LOOKED_AT)))
+        else list(
+            dict.fromkeys(key[0] for key in islice(chain(session.partitions, session.resting), LOOKED_AT))
+        )
     )
 
 

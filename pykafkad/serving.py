@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from pykafkad.coordinator.transactions import TransactionCoordinator
     from pykafkad.dispatcher import Dispatcher
     from pykafkad.pure.authorization import Authorizer
+    from pykafkad.pure.fetch_session import Session
     from pykafkad.pure.telemetry import Telemetry
     from pykafkad.storage.manager import LogManager
     from pykafkad.waiting import Attempt
@@ -227,10 +228,10 @@ class ServingBroker:
     def wait(
         self,
         connection: Any,
-        partitions: Iterable[Replica | Tail],
+        partitions: Iterable[Replica | Tail | Session],
         max_wait_ms: int,
         attempt: Attempt,
-        moved: Iterable[Replica | Tail] = (),
+        moved: Iterable[Replica | Tail | Session] = (),
     ) -> None:
         """Ask `attempt` when a partition advances or the time is up, unless the connection closes first."""
         failed = partial(self._wait_failed, connection)

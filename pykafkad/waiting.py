@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     from pykafkad.cluster.replica import Replica, Tail
+    from pykafkad.pure.fetch_session import Session
 
     Moved = dict[Any, None]  # used as an ordered set, of what is waited for: replicas, or ends of their logs
     Attempt = Callable[[bool, Moved], bool]
@@ -59,11 +60,11 @@ class Waiting:
 
     def wait(
         self,
-        partitions: Iterable[Replica | Tail],
+        partitions: Iterable[Replica | Tail | Session],
         max_wait_ms: int,
         attempt: Attempt,
         failed: Callable[[Exception], None],
-        moved: Iterable[Replica | Tail] = (),
+        moved: Iterable[Replica | Tail | Session] = (),
     ) -> Waiter:
         """Begin to wait. `moved` are partitions that have advanced since the request was looked at."""
         waiter = Waiter(attempt, failed, list(partitions))
@@ -75,13 +76,13 @@ class Waiting:
             self._wake(waiter, partition)
         return waiter
 
-    def advanced(self, partition: Replica | Tail) -> None:
+    def advanced(self, partition: Replica | Tail | Session) -> None:
         """The partition's high watermark advanced, or it was deleted or failed: its waiters are asked at the end of the
         pass."""
         for waiter in partition.waiters:
             self._wake(waiter, partition)
 
-    def _wake(self, waiter: Waiter, partition: Replica | Tail) -> None:
+    def _wake(self, waiter: Waiter, partition: Replica | Tail | Session) -> None:
         if not waiter.moved:
             self.woken.append(waiter)
         waiter.moved[partition] = None

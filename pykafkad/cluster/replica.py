@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from pykafkad.hot.records import Rules
     from pykafkad.hot.segment import Appended, FileRange
+    from pykafkad.pure.fetch_session import Followed, Session
     from pykafkad.pure.producer_state import ProducerState
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.context import Done
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
         max_lag_ms: int
 
         def now_ms(self) -> int: ...
-        def advanced(self, replica: Replica | Tail) -> None: ...
+        def advanced(self, replica: Replica | Tail | Session) -> None: ...
         def alter_isr(self, replica: Replica, isr: frozenset[int]) -> None: ...
         def resigned(self, replica: Replica) -> None: ...
         def may_be_in_sync(self, broker_id: int, broker_epoch: int) -> bool: ...
@@ -46,12 +47,21 @@ if TYPE_CHECKING:
 
 class Tail:
     """The end of a leader's log, for the followers that wait there: what is written wakes them, whether or not it may be
-    read by others."""
+    read by others. Where a follower has everything, and was told everything, the partition rests in its session: its
+    fetches do not come here, and whatever could be news to it stirs the partition."""
 
-    __slots__ = ("waiters",)
+    __slots__ = ("name", "resting", "waiters")
 
-    def __init__(self) -> None:
+    def __init__(self, name: str) -> None:
+        self.name = name  # of the partition, for those who want to know
         self.waiters: dict[Any, None] = {}
+        self.resting: dict[int, tuple[Session, Followed]] = {}  # by the follower
+
+    def rouse(self, follower: int) -> None:
+        """It asks for the partition by name, or in another session."""
+        if follower in self.resting:
+            session, followed = self.resting.pop(follower)
+            session.stir(followed)
 
 
 class Replica:
@@ -112,6 +122,7 @@ class Replica:
     def assigned(self, replicas: Sequence[int]) -> None:
         """Of this epoch, in which this node leads, others are replicas."""
         if self.leadership is not None:
+            self._stir()
             self.leadership.assigned(replicas, self.surroundings.now_ms())
             self._isr_changed()
 
@@ -119,6 +130,7 @@ class Replica:
         self, leader_epoch: int, replicas: Sequence[int], isr: Sequence[int], partition_epoch: int = 0
     ) -> None:
         log, surroundings = self.log, self.surroundings
+        self._stir()
         log.begin_epoch(leader_epoch)
         self.leader_epoch = leader_epoch
         self.leader_id = surroundings.node_id
@@ -137,6 +149,7 @@ class Replica:
 
     def become_follower(self, leader_epoch: int, leader_id: int) -> None:
         """Another node leads (-1: nobody is known to); its log is what counts from now on."""
+        self._stir()
         self.leader_epoch = leader_epoch
         self.leader_id = leader_id
         self.leadership = None
@@ -162,6 +175,7 @@ class Replica:
         if self.waiters:
             self.surroundings.advanced(self)
         if self.tail is not None:
+            self._stir()
             self.surroundings.advanced(self.tail)
 
     # -- the log's news (storage.context.LogListener)
@@ -177,7 +191,12 @@ class Replica:
             if self.waiters:
                 self.surroundings.advanced(self)
         if is_longer and self.tail is not None:
+            self._stir()
             self.surroundings.advanced(self.tail)
+
+    def started(self) -> None:
+        """The log's start advanced, which followers are told of."""
+        self._stir()
 
     def reconfigured(self) -> None:
         self.rules = self.log.rules
@@ -266,6 +285,8 @@ class Replica:
         assert leadership is not None
         mark, start = self.log.high_watermark, leadership.followers[replica].start_offset
         leadership.followers[replica].broker_epoch = broker_epoch
+        if self.tail is not None:
+            self.tail.rouse(replica)
         leadership.fetched(
             replica, end_offset, start_offset, self.log.log_end_offset, self.surroundings.now_ms()
         )
@@ -277,11 +298,47 @@ class Replica:
         ):
             self._ask_for(leadership, leadership.isr | {replica})
 
+    def let_rest(self, replica: int, session: Session, followed: Followed) -> None:
+        """That follower in the ISR was answered: where it has everything, and knows it, its fetches need not come here
+        until something stirs the partition. Each of them counts as if it had (`_look_at_resting`)."""
+        log, leadership = self.log, self.leadership
+        if leadership is None or replica not in leadership.isr or leadership.asked_for is not None:
+            return
+        end = followed.fetch_offset
+        has_all = end == log.log_end_offset == self._end_offset == log.high_watermark
+        knows_all = followed.high_watermark == end and followed.log_start_offset == log.log_start_offset
+        is_of_now = followed.current_leader_epoch in (UNKNOWN, self.leader_epoch)
+        if has_all and knows_all and is_of_now and session.rest(followed):
+            tail = self.tail = self.tail or Tail(self.name)
+            tail.rouse(replica)
+            tail.resting[replica] = session, followed
+
+    def _look_at_resting(self, leadership: Leadership) -> None:
+        """When they have fetched last."""
+        if self.tail is not None:
+            for replica, (session, followed) in self.tail.resting.items():
+                if replica in leadership.followers and session.rests(followed):
+                    leadership.followers[replica].fetched_again(session.last_used_ms)
+
+    def _stir(self) -> None:
+        """There may be something that a follower was not told."""
+        tail = self.tail
+        if tail is None or not tail.resting:
+            return
+        if self.leadership is not None:
+            self._look_at_resting(self.leadership)
+        resting, tail.resting = tail.resting, {}
+        for session, followed in resting.values():
+            session.stir(followed)
+            if session.waiters:
+                self.surroundings.advanced(session)
+
     def check_isr(self) -> None:
         """Every replica.lag.time.max.ms / 2: who is behind for too long is out."""
         leadership = self.leadership
         if leadership is None:
             return
+        self._look_at_resting(leadership)
         now_ms = self.surroundings.now_ms()
         behind = leadership.out_of_sync(self.log.log_end_offset, now_ms)
         if behind:
@@ -290,6 +347,7 @@ class Replica:
         self._isr_changed()
 
     def _ask_for(self, leadership: Leadership, isr: frozenset[int]) -> None:
+        self._stir()
         leadership.ask_for(isr, self.surroundings.now_ms())
         self._isr_changed()
         self.surroundings.alter_isr(self, isr)
@@ -305,6 +363,7 @@ class Replica:
     def isr_refused(self, leader_epoch: int) -> None:
         leadership = self.leadership
         if leadership is not None and leadership.epoch == leader_epoch:
+            self._stir()
             leadership.refused(self.surroundings.now_ms())
             self._isr_changed()
 

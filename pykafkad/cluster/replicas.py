@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from pykafkad.clock import Clock
     from pykafkad.cluster.replica import Tail
+    from pykafkad.pure.fetch_session import Session
     from pykafkad.storage.files import TopicPartition
     from pykafkad.storage.log.log import Log
 
@@ -37,7 +38,7 @@ class Replicas:
         self,
         config: Any,
         clock: Clock,
-        advanced: Callable[[Replica | Tail], None],
+        advanced: Callable[[Replica | Tail | Session], None],
         alter_isr: Callable[[Replica, frozenset[int]], None] = no_controller,
         resigned: Callable[[Replica], None] = no_promises,
     ) -> None:

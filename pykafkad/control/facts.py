@@ -120,14 +120,16 @@ def fetches(broker: Broker, topics: set[str]) -> Iterator[Row | None]:
             who = client_facts(fetch.context.client_id, f"{host}:{port}")
             who["committed_only"] = fetch.request.isolation_level == READ_COMMITTED
             parked.add(who["address"])
-            yield from followed_rows(broker, topics, who, fetch.followed)
+            session = fetch.decision.session
+            everything = fetch.followed if session is None else session.followed()
+            yield from followed_rows(broker, topics, who, everything)
     for session in broker.fetch_sessions:
         client_id, address, committed_only = session.client
         if address not in parked:
             idle_ms = max(0, broker.clock.monotonic_ms() - session.last_used_ms)
             who = client_facts(client_id, address, idle_ms=idle_ms, connected=address in connected)
             who["committed_only"] = committed_only
-            yield from followed_rows(broker, topics, who, list(session.partitions.values()))
+            yield from followed_rows(broker, topics, who, session.followed())
 
 
 def client_facts(client_id: str, address: str, *, idle_ms: int = 0, connected: bool = True) -> Row:

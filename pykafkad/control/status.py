@@ -8,6 +8,7 @@ from pykafkad import __version__
 from pykafkad.control import group_facts
 from pykafkad.control.lines import check_known
 from pykafkad.message_views import cut
+from pykafkad.pure.fetch_session import Session
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -98,9 +99,10 @@ def connection_facts(broker: Broker, connection: Any) -> Row:
 
 def waiting(broker: Broker) -> Iterator[Row | None]:
     for waiter in broker.waiting:
-        names = [each.name for each in waiter.partitions[:PARTITIONS_SHOWN]]
+        partitions = [each for each in waiter.partitions if not isinstance(each, Session)]
+        names = [each.name for each in partitions[:PARTITIONS_SHOWN]]
         fetch: Any = waiter.request
-        row = {"what": waiter.what, "partitions": names, "partition_count": len(waiter.partitions)}
+        row = {"what": waiter.what, "partitions": names, "partition_count": len(partitions)}
         if fetch is not None:
             row |= {"client_id": cut(fetch.context.client_id), "max_wait_ms": fetch.request.max_wait_ms}
             row["address"] = "{}:{}".format(*fetch.context.connection.peer)

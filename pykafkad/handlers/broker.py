@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers import Api
     from pykafkad.promises import Promises
     from pykafkad.pure.authorization import Authorizer
-    from pykafkad.pure.fetch_session import FetchSessions
+    from pykafkad.pure.fetch_session import FetchSessions, Session
     from pykafkad.pure.telemetry import Telemetry
     from pykafkad.quiet import Quiet
     from pykafkad.slices import Slices
@@ -83,8 +83,8 @@ class Broker(Protocol):
     def wait(
         self,
         connection: Any,
-        partitions: Iterable[Replica | Tail],
+        partitions: Iterable[Replica | Tail | Session],
         max_wait_ms: int,
         attempt: Attempt,
-        moved: Iterable[Replica | Tail] = ...,
+        moved: Iterable[Replica | Tail | Session] = ...,
     ) -> None: ...

@@ -13,6 +13,7 @@ from pykafkad.cluster.replica import Tail
 from pykafkad.errors import KafkaError
 from pykafkad.handlers.fetching import (
     ABSENT,
+    FEW,
     LEADER_SINCE,
     READ_COMMITTED,
     EpochEndOffset,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.fetching import Answer
     from pykafkad.messages import FetchRequest
     from pykafkad.pure.fetch_session import Followed, Session
+    from pykafkad.waiting import Moved
 
 READS_FOLLOWERS_SINCE = 11
 DEBUGGING = -2  # a replica id of tools, which compare replicas
@@ -177,7 +179,8 @@ class ClusterFetch(Fetch):
 
 
 class ReplicaFetch(ClusterFetch):
-    """By a follower. Its waits are at the ends of logs, which move with each append."""
+    """By a follower. Its waits are at the ends of logs, which move with each append, and at its session: partitions that
+    rest there are not read until something stirs them, so that a fetch costs what has changed."""
 
     __slots__ = ("is_noted", "replica")
     is_follower = True
@@ -202,6 +205,8 @@ class ReplicaFetch(ClusterFetch):
         super().end_reading()
         self.is_noted = True
         self.partitions: list[Any] = [tail_of(partition) for partition in self.partitions]
+        if self.decision.session is not None:
+            self.partitions.append(self.decision.session)
 
     def read_partition(self, partition: Replica, followed: Followed, left: int) -> tuple[PartitionData, int]:
         answer = self.seen(partition, followed)
@@ -241,6 +246,25 @@ class ReplicaFetch(ClusterFetch):
 
     # -- waiting
 
+    def attempt(self, expired: bool, moved: Moved) -> bool:
+        session = self.decision.session
+        if session is not None:
+            self.followed = list(session.partitions.values())
+            if len(self.followed) > FEW:
+                return self.answer_in_slices()
+        return super().attempt(expired, moved)
+
+    def attempt_of_many(self, expired: bool, moved: Moved) -> bool:
+        session = self.decision.session
+        if session is not None and session in moved:
+            self.followed = list(session.partitions.values())
+            return self.answer_in_slices()
+        return super().attempt_of_many(expired, moved)
+
+    def answer_in_slices(self) -> bool:
+        self.broker.dispatcher.give(self.context, self.read_or_wait(0))
+        return True
+
     def has_moved(self, partition: Replica | Tail, followed: Followed, answer: PartitionData) -> bool:
         try:
             found = self.find(followed)
@@ -272,9 +296,18 @@ class ReplicaFetch(ClusterFetch):
                 if size:
                     quota.record(self.name_of(followed), followed.index, size)
         super().tell(response, session, answers)
+        if session is not None:
+            for followed, answer, size in answers:
+                if not (size or answer.error_code or answer.diverging_epoch.epoch >= 0):
+                    self.let_rest(session, followed)
+
+    def let_rest(self, session: Session, followed: Followed) -> None:
+        partition = self.broker.replicas.get((self.name_of(followed), followed.index))
+        if partition is not None:
+            partition.let_rest(self.replica, session, followed)
 
 
 def tail_of(partition: Replica) -> Tail:
     if partition.tail is None:
-        partition.tail = Tail()
+        partition.tail = Tail(partition.name)
     return partition.tail

@@ -212,11 +212,17 @@ class Fetch:
             self.answers.append((followed, answer, size))
 
     def end_reading(self) -> None:
-        if not self.answers:
+        if not self.answers and not self.has_resting:
             self.urgent = True
         if len(self.absent) > 1:
             self.absent.sort(key=is_known)
         self.answers += self.absent
+
+    @property
+    def has_resting(self) -> bool:
+        """Whether the session has partitions that need not be read."""
+        session = self.decision.session
+        return session is not None and bool(session.resting)
 
     def failure(self, followed: Followed, code: int) -> PartitionData:
         answer = failure(followed.index, code)

@@ -2,13 +2,18 @@
 
 Owns the sessions and their eviction; knows no storage, no message and no clock. A session has the partitions that a
 client follows. An incremental request names only those of them that change, and its answer only those with news.
+A follower's session may have partitions that rest: until somebody stirs them they have no news, and need not be read.
 Invariants: a session's epoch is the one that its next request must carry; a session id is never 0; there are at most
-`slots` sessions.
+`slots` sessions; a partition is either among those that are read or rests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 NO_SESSION = 0
 INITIAL_EPOCH = 0
@@ -85,7 +90,9 @@ class Session:
         "last_used_ms",
         "partitions",
         "privileged",
+        "resting",
         "uses_topic_ids",
+        "waiters",
     )
 
     def __init__(
@@ -99,14 +106,35 @@ class Session:
     ) -> None:
         self.id = session_id
         self.epoch = 1
-        self.partitions = partitions
+        self.partitions = partitions  # those that are read
+        self.resting: dict[Key, Followed] = {}
+        self.waiters: dict[Any, None] = {}  # the fetch that waits until one of those that rest is stirred
         self.privileged = privileged
         self.uses_topic_ids = uses_topic_ids
         self.created_ms = self.last_used_ms = now_ms
         # Its id, its address, and whether it reads committed records only: for those who want to know.
         self.client: tuple[str, str, bool] = ("", "", False)
 
+    def followed(self) -> list[Followed]:
+        return [*self.partitions.values(), *self.resting.values()]
+
+    def rests(self, each: Followed) -> bool:
+        return self.resting.get(each.key) is each
+
+    def rest(self, each: Followed) -> bool:
+        """Whether it does: it may have been forgotten meanwhile."""
+        if self.partitions.get(each.key) is not each:
+            return False
+        self.resting[each.key] = self.partitions.pop(each.key)
+        return True
+
+    def stir(self, each: Followed) -> None:
+        if self.rests(each):
+            self.partitions[each.key] = self.resting.pop(each.key)
+
     def follow(self, each: Followed) -> None:
+        if self.resting:
+            self.stir(self.resting.get(each.key, each))
         known = self.partitions.setdefault(each.key, each)
         if known is not each:
             known.fetch_offset = each.fetch_offset
@@ -117,6 +145,7 @@ class Session:
 
     def forget(self, key: Key) -> None:
         self.partitions.pop(key, None)
+        self.resting.pop(key, None)
 
     def served(self, each: Followed) -> None:
         """Records of this partition were sent: it moves to the end of the session, so that the others come first next
@@ -126,7 +155,7 @@ class Session:
             self.partitions[key] = each
 
     def worth(self) -> tuple[bool, int]:
-        return self.privileged, len(self.partitions)
+        return self.privileged, len(self.partitions) + len(self.resting)
 
 
 class Decision:
@@ -175,7 +204,7 @@ class FetchSessions:
         session = decision.session
         if session is None:
             return list(asked.values())
-        if not session.partitions:
+        if not session.partitions and not session.resting:
             self._sessions.pop(session.id, None)
             decision.kind, decision.session = SESSIONLESS, None
             return list(asked.values())

@@ -63,6 +63,10 @@ class Follower:
         self.leader_end_offset = leader_end_offset
         self.fetch_ms = now_ms
 
+    def fetched_again(self, now_ms: int) -> None:
+        """As before, and as before it had everything."""
+        self.fetched(self.end_offset, self.start_offset, self.end_offset, now_ms)
+
     def is_caught_up(self, leader_end_offset: int, now_ms: int, max_lag_ms: int) -> bool:
         return self.end_offset == leader_end_offset or now_ms - self.caught_up_ms <= max_lag_ms
 

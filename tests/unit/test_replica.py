@@ -85,7 +85,7 @@ def test_followers_that_wait_are_told_of_records_alone(node: Node) -> None:
     replica.become_leader(1, (1, 2, 3), (1, 2, 3))
     for follower in (2, 3):
         replica.follower_fetched(follower, 0, 0)  # where their logs start is known then
-    replica.tail = Tail()
+    replica.tail = Tail(replica.name)
     told: list[Any] = []
     node.replicas.advanced = told.append
     node.append()

@@ -388,6 +388,7 @@ class Log:
         if self.epochs.truncate_from_start(offset):
             self._unsaved = True
         self.update_last_stable_offset()
+        self.listener.started()
 
     def retire(self, count: int, now_ms: int) -> None:
         """The `count` oldest segments go, and the log starts where the next one does: a new one, when they are all
