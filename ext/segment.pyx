@@ -135,7 +135,7 @@ cdef class Segment:
     cdef queued *queue_items
     cdef iovec *parts
     cdef int queue_count, queue_room
-    cdef boundary boundaries[BOUNDARIES]
+    cdef boundary *boundaries                       # NULL until something is written: many partitions are never written to
     cdef int boundary_next
     cdef boundary limit                             # the last translation of a read's limit
     cdef int64_t entries_left                       # at least so many index entries still fit
@@ -145,7 +145,6 @@ cdef class Segment:
     def __cinit__(self, directory, int64_t base_offset, offset_index, time_index, int64_t size=0,
                   bint fresh=False, suffix=".log"):
         """fresh: create it empty."""
-        cdef int slot
         self.directory = directory
         self.suffix = suffix
         self.base_offset = base_offset
@@ -159,8 +158,6 @@ cdef class Segment:
         self.roll_ms = 0x7FFFFFFFFFFFFFFF
         self.offset_index = offset_index
         self.time_index = time_index
-        for slot in range(BOUNDARIES):
-            self.boundaries[slot].offset = -1
         self.limit.offset = -1
         if fresh:
             SegmentFile(self.path, create=True)  # there, and opened again when something is written
@@ -169,6 +166,7 @@ cdef class Segment:
         self.drop_queue()
         free(self.queue_items)
         free(self.parts)
+        free(self.boundaries)
 
     @property
     def path(self):
@@ -388,11 +386,22 @@ cdef class Segment:
 
     cdef void remember(self, int64_t offset, int64_t position) noexcept:
         cdef int last = (self.boundary_next + BOUNDARIES - 1) % BOUNDARIES
+        if self.boundaries == NULL:
+            self.boundaries = <boundary *>malloc(BOUNDARIES * sizeof(boundary))
+            if self.boundaries == NULL:
+                return  # then readers search
+            self.forget()
         if self.boundaries[last].offset == offset:
             return
         self.boundaries[self.boundary_next].offset = offset
         self.boundaries[self.boundary_next].position = position
         self.boundary_next = (self.boundary_next + 1) % BOUNDARIES
+
+    cdef void forget(self) noexcept:
+        cdef int slot
+        if self.boundaries != NULL:
+            for slot in range(BOUNDARIES):
+                self.boundaries[slot].offset = -1
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -416,9 +425,10 @@ cdef class Segment:
         cdef int64_t found = 0
         cdef batch_header batch
         size[0] = 0
-        for slot in range(BOUNDARIES):
-            if self.boundaries[slot].offset == offset and self.boundaries[slot].position < self.size:
-                return self.boundaries[slot].position
+        if self.boundaries != NULL:
+            for slot in range(BOUNDARIES):
+                if self.boundaries[slot].offset == offset and self.boundaries[slot].position < self.size:
+                    return self.boundaries[slot].position
         if not self.look(self.offset_index.position_of(offset), offset, &found, &batch):
             return -1
         size[0] = batch.size
@@ -541,8 +551,7 @@ cdef class Segment:
             os.ftruncate(self.writable_file().fd, position)
         self.size = position
         self.limit.offset = -1
-        for slot in range(BOUNDARIES):
-            self.boundaries[slot].offset = -1
+        self.forget()
 
     def check(self, each, int64_t limit=-1, int epoch=-1, walked=None):
         """After a crash: walk the batches from the start, check each whole, make the indexes anew.

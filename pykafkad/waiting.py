@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
+from pykafkad.cluster.replica import NOBODY_WAITS
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Protocol
@@ -69,6 +71,8 @@ class Waiting:
         """Begin to wait. `moved` are partitions that have advanced since the request was looked at."""
         waiter = Waiter(attempt, failed, list(partitions))
         for partition in waiter.partitions:
+            if partition.waiters is NOBODY_WAITS:
+                partition.waiters = {}
             partition.waiters[waiter] = None
         waiter.timer = self._call_later(max_wait_ms, self._expire, waiter)
         self._waiters.add(waiter)

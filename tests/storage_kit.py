@@ -125,7 +125,7 @@ def watch(logs: LogManager, told: Callable[[Replica], None]) -> None:
     """Somebody waits for each of the logs there are: `told` when that may have come to an end."""
     for log in logs:
         replica = of(log)
-        replica.waiters["somebody"] = None
+        replica.waiters = {"somebody": None}
         replica.surroundings = SimpleNamespace(advanced=told, now_ms=logs.clock.monotonic_ms)
 
 

@@ -10,6 +10,7 @@ topics. What cannot be is a MetadataError: stricter than Kafka's replay, since n
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from pykafkad.cluster import features, topic_names
 from pykafkad.cluster.delta import Delta
@@ -66,6 +67,15 @@ class BrokerInfo:
         }  # by listener
 
 
+@lru_cache(maxsize=1_000)
+def shared(*items: Any) -> list[Any]:
+    """Partitions by the thousand have the same replicas: they share such a list, which nobody changes."""
+    return list(items)
+
+
+NONE: list[Any] = shared()
+
+
 class PartitionInfo:
     __slots__ = (
         "adding_replicas",
@@ -82,24 +92,24 @@ class PartitionInfo:
     )
 
     def __init__(self, record: messages.PartitionRecord | PartitionInfo) -> None:
-        self.replicas: list[int] = record.replicas
-        self.isr: list[int] = record.isr
-        self.removing_replicas: list[int] = record.removing_replicas
-        self.adding_replicas: list[int] = record.adding_replicas
+        self.replicas: list[int] = shared(*record.replicas)
+        self.isr: list[int] = shared(*record.isr)
+        self.removing_replicas: list[int] = record.removing_replicas or NONE
+        self.adding_replicas: list[int] = record.adding_replicas or NONE
         self.leader: int = record.leader
         self.leader_recovery_state: int = record.leader_recovery_state
         self.leader_epoch: int = record.leader_epoch
         self.partition_epoch: int = record.partition_epoch
-        self.directories: list[bytes] = record.directories
-        self.eligible_leader_replicas: list[int] = record.eligible_leader_replicas or []
-        self.last_known_elr: list[int] = record.last_known_elr or []
+        self.directories: list[bytes] = shared(*record.directories)
+        self.eligible_leader_replicas: list[int] = record.eligible_leader_replicas or NONE
+        self.last_known_elr: list[int] = record.last_known_elr or NONE
 
     def change(self, record: messages.PartitionChangeRecord) -> None:
         """An absent field stays as it is; naming a leader, even the same one, begins a new leader epoch."""
         for field in CHANGEABLE:
             value = getattr(record, field)
             if value is not None:
-                setattr(self, field, value)
+                setattr(self, field, shared(*value))
         if record.leader != UNCHANGED_LEADER:
             self.leader = record.leader
             self.leader_epoch += 1
@@ -345,7 +355,7 @@ class Image:
                 self.before.setdefault(topic.id, topic.partitions)
                 topic.partitions = [partition.copy() for partition in topic.partitions]
             for partition in topic.partitions:
-                partition.eligible_leader_replicas, partition.last_known_elr = [], []
+                partition.eligible_leader_replicas, partition.last_known_elr = NONE, NONE
             topic.cache.clear()
 
     def _topic_of(self, topic_id: bytes) -> Topic:

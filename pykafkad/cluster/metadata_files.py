@@ -20,7 +20,7 @@ from pykafkad.storage.files import LOG
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
 DIRECTORY = f"{CLUSTER_METADATA}-0"
 QUORUM_STATE = "quorum-state"
@@ -75,7 +75,7 @@ def epoch_lines(directory: str) -> list[tuple[int, int]]:
     return list(zip(pairs[::2], pairs[1::2], strict=False))
 
 
-def write_epochs(directory: str, lines: list[tuple[int, int]]) -> None:
+def write_epochs(directory: str, lines: Collection[tuple[int, int]]) -> None:
     text = "".join(f"{epoch} {start}\n" for epoch, start in lines)
     write_text(directory, EPOCHS, f"0\n{len(lines)}\n{text}")
 

@@ -45,6 +45,10 @@ if TYPE_CHECKING:
         def may_be_in_sync(self, broker_id: int, broker_epoch: int) -> bool: ...
 
 
+# At most partitions nobody waits: they share this, which stays empty (see waiting.py).
+NOBODY_WAITS: dict[Any, None] = {}
+
+
 class Tail:
     """The end of a leader's log, for the followers that wait there: what is written wakes them, whether or not it may be
     read by others. Where a follower has everything, and was told everything, the partition rests in its session: its
@@ -54,7 +58,7 @@ class Tail:
 
     def __init__(self, name: str) -> None:
         self.name = name  # of the partition, for those who want to know
-        self.waiters: dict[Any, None] = {}
+        self.waiters = NOBODY_WAITS
         self.resting: dict[int, tuple[Session, Followed]] = {}  # by the follower
 
     def rouse(self, follower: int) -> None:
@@ -97,7 +101,7 @@ class Replica:
         self.leader_epoch = self.leader_id = -1
         self.leadership: Leadership | None = None  # None: another one leads
         self.may_refuse = True  # a produce: by check_append(), or since the topic is internal
-        self.waiters: dict[Any, None] = {}  # as a set that keeps its order
+        self.waiters = NOBODY_WAITS  # as a set that keeps its order
         self.tail: Tail | None = None  # made for the first follower that waits
         self.is_ready = True  # while it is cut nothing is fetched
         self._end_offset = 0  # up to which our own log counts

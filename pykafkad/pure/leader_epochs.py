@@ -7,18 +7,48 @@ I/O: the caller writes `entries` to leader-epoch-checkpoint when a method return
 from __future__ import annotations
 
 from bisect import bisect_right
+from functools import lru_cache
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+Entries = tuple[tuple[int, int], ...]  # (epoch, start offset) of each
 
 UNDEFINED = (-1, -1)
 _ANY_OFFSET = 1 << 63
 
 
+@lru_cache(maxsize=1_000)
+def beginning(epoch: int, start_offset: int) -> Entries:
+    """The history of a log with one epoch: partitions by the thousand have the same, and share it."""
+    return ((epoch, start_offset),)
+
+
+def shared(entries: list[tuple[int, int]]) -> Entries:
+    return beginning(*entries[0]) if len(entries) == 1 else tuple(entries)
+
+
+def put(entries: list[tuple[int, int]], epoch: int, start_offset: int) -> bool:
+    """See LeaderEpochs.assign."""
+    if epoch < 0 or start_offset < 0:
+        raise ValueError(f"leader epoch {epoch} at offset {start_offset}")
+    if entries and entries[-1][0] == epoch and start_offset >= entries[-1][1]:
+        return False
+    while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
+        entries.pop()
+    entries.append((epoch, start_offset))
+    return True
+
+
 class LeaderEpochs:
     __slots__ = ("entries",)
 
-    def __init__(self, entries: list[tuple[int, int]] | None = None) -> None:
-        self.entries: list[tuple[int, int]] = []  # (epoch, start offset)
-        for epoch, start_offset in entries or ():
-            self.assign(epoch, start_offset)
+    def __init__(self, entries: Iterable[tuple[int, int]] = ()) -> None:
+        known: list[tuple[int, int]] = []
+        for epoch, start_offset in entries:
+            put(known, epoch, start_offset)
+        self.entries = shared(known)
 
     @property
     def latest(self) -> int:
@@ -28,14 +58,10 @@ class LeaderEpochs:
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Record that `epoch` begins at `start_offset`; whether anything changed. Entries that contradict this are
         dropped."""
-        if epoch < 0 or start_offset < 0:
-            raise ValueError(f"leader epoch {epoch} at offset {start_offset}")
-        entries = self.entries
-        if entries and entries[-1][0] == epoch and start_offset >= entries[-1][1]:
+        known = list(self.entries)
+        if not put(known, epoch, start_offset):
             return False
-        while entries and (entries[-1][0] >= epoch or entries[-1][1] >= start_offset):
-            entries.pop()
-        entries.append((epoch, start_offset))
+        self.entries = shared(known)
         return True
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
@@ -77,7 +103,7 @@ class LeaderEpochs:
         """The log was truncated to `end_offset`: epochs that start there or later are dropped."""
         kept = [entry for entry in self.entries if entry[1] < end_offset]
         changed = len(kept) != len(self.entries)
-        self.entries = kept
+        self.entries = shared(kept)
         return changed
 
     def truncate_from_start(self, start_offset: int) -> bool:
@@ -90,5 +116,5 @@ class LeaderEpochs:
             covering = slot
         if covering < 0 or (entries[covering][1] == start_offset and covering == 0):
             return False
-        self.entries = [(entries[covering][0], start_offset), *entries[covering + 1 :]]
+        self.entries = (entries[covering][0], start_offset), *entries[covering + 1 :]
         return True

@@ -121,7 +121,8 @@ class Verification:
         self.begun_ms = now_ms
 
 
-# Most partitions never have transactions: they share these, which stay empty.
+# Most partitions never have producers with ids, or transactions: they share these, which stay empty.
+NONE_KNOWN: dict[int, ProducerEntry] = {}
 NOTHING_TO_VERIFY: dict[int, Verification] = {}
 NONE_ONGOING: dict[int, int] = {}
 NONE_HELD_BACK: list[int] = []
@@ -159,7 +160,7 @@ class ProducerState:
     )
 
     def __init__(self) -> None:
-        self.producers: dict[int, ProducerEntry] = {}
+        self.producers = NONE_KNOWN
         self.ongoing = NONE_ONGOING  # first offset of a transaction -> producer id
         # first offset of a transaction -> offset of its end marker, which is above the high watermark
         self.unreplicated = NONE_ONGOING
@@ -267,7 +268,7 @@ class ProducerState:
         producer_id = batch.producer_id
         entry = self.producers.get(producer_id)
         if entry is None:
-            entry = self.producers[producer_id] = ProducerEntry(producer_id)
+            entry = self._add(ProducerEntry(producer_id))
         batches = entry.batches
         if entry.epoch != batch.producer_epoch:
             entry.epoch = batch.producer_epoch
@@ -287,6 +288,12 @@ class ProducerState:
                 if self.ongoing is NONE_ONGOING:
                     self.ongoing = {}
                 self.ongoing[base_offset] = producer_id
+
+    def _add(self, entry: ProducerEntry) -> ProducerEntry:
+        if self.producers is NONE_KNOWN:
+            self.producers = {}
+        self.producers[entry.producer_id] = entry
+        return entry
 
     # -- asking the transaction coordinator ------------------------------------------------------------------
 
@@ -353,7 +360,7 @@ class ProducerState:
         """An end marker was appended; returns the transaction that it completed, if there was one."""
         entry = self.producers.get(producer_id)
         if entry is None:
-            entry = self.producers[producer_id] = ProducerEntry(producer_id)
+            entry = self._add(ProducerEntry(producer_id))
         start = entry.transaction_start
         self.verifying.pop(producer_id, None)
         entry.set_epoch(epoch)
@@ -422,7 +429,7 @@ class ProducerState:
         for entry in entries:
             if self.is_expired(entry, now_ms, expiration_ms):
                 continue
-            self.producers[entry.producer_id] = entry
+            self._add(entry)
             if entry.transaction_start >= 0:
                 ongoing.append((entry.transaction_start, entry.producer_id))
         if ongoing:
@@ -430,7 +437,7 @@ class ProducerState:
         self.snapshot_offset = offset
 
     def clear(self, offset: int) -> None:
-        self.producers.clear()
+        self.producers = NONE_KNOWN
         self.ongoing = self.unreplicated = NONE_ONGOING
         self._held_back = NONE_HELD_BACK
         self.verifying = NOTHING_TO_VERIFY

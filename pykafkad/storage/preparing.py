@@ -16,6 +16,7 @@ import os
 from typing import NamedTuple
 
 from pykafkad.hot.segment import NewDirectories
+from pykafkad.pure.leader_epochs import beginning
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.files import (
     INDEX,
@@ -31,6 +32,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+    from pykafkad.pure.leader_epochs import Entries
+
 EMPTY = tuple(offset_name(0, suffix) for suffix in (LOG, INDEX, TIME_INDEX))
 FILES = (*EMPTY, PARTITION_METADATA, LEADER_EPOCHS)
 
@@ -44,9 +47,9 @@ class NewPartition(NamedTuple):
     directory_id: bytes
 
     @property
-    def epochs(self) -> list[tuple[int, int]]:
+    def epochs(self) -> Entries:
         """And the offset at which each begins."""
-        return [] if self.leader_epoch is None else [(self.leader_epoch, 0)]
+        return () if self.leader_epoch is None else beginning(self.leader_epoch, 0)
 
 
 class Noted:

@@ -85,7 +85,7 @@ def test_every_byte_is_the_leaders(tmp_path: Path) -> None:
     data = fetched(0, b"a", b"b", epoch=2) + fetched(2, b"c", epoch=4, codec="gzip")
     assert take(log, data) == 2
     assert (log.log_end_offset, bytes_of(log)) == (3, data)
-    assert log.epochs.entries == [(2, 0), (4, 2)] == checkpoints.read_epochs(log.directory)
+    assert list(log.epochs.entries) == [(2, 0), (4, 2)] == checkpoints.read_epochs(log.directory)
 
 
 def test_a_batch_that_is_cut_off_waits_for_the_next_answer(tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ def test_an_epoch_that_falls_is_damage(tmp_path: Path) -> None:
 def test_what_is_of_a_later_epoch_than_the_leader_asked_is_left_out(tmp_path: Path) -> None:
     log = follower(tmp_path)
     assert take(log, fetched(0, b"a", epoch=3) + fetched(1, b"b", epoch=4), leader_epoch=3) == 1
-    assert log.epochs.entries == [(3, 0)]
+    assert list(log.epochs.entries) == [(3, 0)]
 
 
 def test_producers_and_transactions_follow(tmp_path: Path) -> None:
@@ -177,8 +177,8 @@ def test_a_cut_leaves_what_lies_below(offset: int, tmp_path: Path) -> None:
     cut(log, offset)
     assert log.log_end_offset == offset and len(log.bases) == len(log.segments)
     assert values(read_all(log)) == [b"%d" % each for each in range(offset)]
-    assert log.epochs.entries == [(each // 2, each) for each in range(0, offset, 2)]
-    assert checkpoints.read_epochs(log.directory) == log.epochs.entries
+    assert list(log.epochs.entries) == [(each // 2, each) for each in range(0, offset, 2)]
+    assert checkpoints.read_epochs(log.directory) == list(log.epochs.entries)
     for again in range(offset, 12):
         take(log, fetched(again, b"again %d" % again, epoch=20), leader_epoch=20)
     assert values(read_all(log))[offset:] == [b"again %d" % each for each in range(offset, 12)]
@@ -198,7 +198,7 @@ def test_a_start_finds_what_a_cut_left(clean: bool, tmp_path: Path) -> None:
     cut(log, 5)
     log.close(clean=clean)
     loaded = open_partition(tmp_path, clean=clean, high_watermark=5, **SMALL)
-    assert (loaded.log_end_offset, loaded.epochs.entries) == (5, [(0, 0), (1, 2), (2, 4)])
+    assert (loaded.log_end_offset, loaded.epochs.entries) == (5, ((0, 0), (1, 2), (2, 4)))
     assert values(read_all(loaded)) == [b"%d" % each for each in range(5)]
     assert not [name for name in os.listdir(loaded.directory) if name.endswith(".corrupt")]
 
@@ -291,11 +291,11 @@ def test_a_log_begins_anew(tmp_path: Path) -> None:
     log = filled(tmp_path)
     log.start_anew(50, lambda: True, lambda error: None)
     assert (log.log_start_offset, log.log_end_offset, log.high_watermark, log.bases) == (50, 50, 50, [50])
-    assert log.epochs.entries == [] and bytes_of(log) == b""
+    assert list(log.epochs.entries) == [] and bytes_of(log) == b""
     take(log, fetched(50, b"50", epoch=7))
     log.close()
     loaded = open_partition(tmp_path, log_start_offset=50, recovery_point=51, high_watermark=51, **SMALL)
-    assert values(read_all(loaded)) == [b"50"] and loaded.epochs.entries == [(7, 50)]
+    assert values(read_all(loaded)) == [b"50"] and list(loaded.epochs.entries) == [(7, 50)]
 
 
 # -- in the order that a crash may interrupt

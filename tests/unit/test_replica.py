@@ -36,7 +36,7 @@ class Node:
         self.logs.open_all({}, lambda topic: CONFIG)
         self.logs.create("orders", 0, TOPIC_ID, CONFIG, 0)
         self.replica = self.replicas.table["orders", 0]
-        self.replica.waiters["somebody"] = None
+        self.replica.waiters = {"somebody": None}
 
     def advanced(self, replica: Any) -> None:
         self.told.append(replica.high_watermark)

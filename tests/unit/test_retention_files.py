@@ -94,7 +94,7 @@ def test_epochs_and_producers_follow(home: Home) -> None:
     partition.advance_log_start(5)
     assert home.check() == [4, 6]
     assert partition.recovery_point == 0  # nothing was synced
-    assert partition.epochs.entries == [(2, 5), (3, 6)]
+    assert list(partition.epochs.entries) == [(2, 5), (3, 6)]
     known = partition.producers.producers[7]
     assert known.last_offset == 7 and known.last_sequence == 7
     partition = home.restart(clean=False)

@@ -162,7 +162,7 @@ def test_a_clean_open_and_close_changes_no_file(logs: Path, name: str, tmp_path:
     after = contents(Path(partition.directory))
     epochs = checkpoints.read_epochs(str(logs / directory / "data" / leaf))
     if epochs and epochs[-1][1] == partition.log_end_offset:
-        assert partition.epochs.entries == epochs[:-1]
+        assert list(partition.epochs.entries) == epochs[:-1]
         del before["leader-epoch-checkpoint"], after["leader-epoch-checkpoint"]
     assert after == before
 
@@ -269,7 +269,7 @@ def test_aborted_transactions_come_from_the_index(logs: Path, tmp_path: Path) ->
 
 def test_leader_epochs_are_read(logs: Path, tmp_path: Path) -> None:
     partition = opened(logs, "epochs/epochs-0", tmp_path)
-    starts = [(0, 0), *partition.epochs.entries[1:]]
+    starts = ((0, 0), *partition.epochs.entries[1:])
     assert partition.epochs.entries == starts and len(starts) == 3
     for (epoch, _), (_, following) in pairwise(starts):
         assert partition.end_offset_for_epoch(epoch) == (epoch, following)

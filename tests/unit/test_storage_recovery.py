@@ -123,7 +123,7 @@ def test_the_log_ends_at_the_first_damaged_batch(home: Path, damage: Callable[[P
     whole = (home / LOG).read_bytes()
     damage(home / LOG, at)
     partition = recovered(home)
-    assert partition.epochs.entries == [(0, 0), (1, 10)]
+    assert list(partition.epochs.entries) == [(0, 0), (1, 10)]
     expect(partition, 10)
     aside = (home / f"{LOG}.corrupt").read_bytes()
     assert len(aside) == len(whole) - at and aside[80:] == whole[at + 80 :]
@@ -271,7 +271,7 @@ def test_an_epoch_that_falls_in_the_next_segment_rose_wrongly_in_this_one(rolled
         for each in (1, 2, 3):
             flip_epoch(rolled / f"{4:020d}.log", each, 99)
     partition = recovered(rolled, segment_bytes=300)
-    assert partition.epochs.entries == [(0, 0), (1, last)]
+    assert list(partition.epochs.entries) == [(0, 0), (1, last)]
     expect(partition, last)
     kept = sorted(path.name for path in rolled.glob("*.corrupt"))
     assert kept == [f"{base:020d}.log.corrupt" for base in (4, 8, 12, 16)]
@@ -284,7 +284,7 @@ def test_epochs_that_rise_over_segments_are_kept(rolled: Path) -> None:
             flip_epoch(rolled / f"{base:020d}.log", number, epoch)
     partition = open_partition(rolled.parent, clean=False, segment_bytes=300)
     assert partition.log_end_offset == COUNT
-    assert partition.epochs.entries == [(0, 0), (3, 8), (7, 16)]
+    assert list(partition.epochs.entries) == [(0, 0), (3, 8), (7, 16)]
 
 
 def test_one_line_says_what_is_kept_and_what_is_lost(

@@ -64,7 +64,7 @@ def test_epochs_cover_a_start_that_a_crash_brought_back(tmp_path: Path) -> None:
     partition.close(clean=False)
     partition = open_partition(tmp_path, clean=False)
     assert partition.log_start_offset == 0
-    assert partition.epochs.entries == [(0, 0), (1, 2), (2, 4)]
+    assert list(partition.epochs.entries) == [(0, 0), (1, 2), (2, 4)]
 
 
 def test_epochs_are_found_again_where_all_that_are_known_lie_behind_the_end(tmp_path: Path) -> None:
@@ -79,7 +79,7 @@ def test_epochs_are_found_again_where_all_that_are_known_lie_behind_the_end(tmp_
     partition = open_partition(tmp_path, clean=False)
     assert (partition.log_start_offset, partition.log_end_offset) == (0, 2)
     lead(partition, 7)
-    assert partition.epochs.entries == [(0, 0), (7, 2)]
+    assert list(partition.epochs.entries) == [(0, 0), (7, 2)]
 
 
 def test_a_time_index_that_points_outside_of_its_segment_is_made_anew(tmp_path: Path) -> None:

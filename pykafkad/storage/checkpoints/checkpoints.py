@@ -105,11 +105,11 @@ def read_epochs(directory: str) -> list[tuple[int, int]]:
         raise CheckpointError(f"{path} has a line that is not epoch, offset") from error
 
 
-def epochs_text(entries: list[tuple[int, int]]) -> bytes:
+def epochs_text(entries: Iterable[tuple[int, int]]) -> bytes:
     return format_lines(f"{epoch} {offset}" for epoch, offset in entries)
 
 
-def write_epochs(directory: str, entries: list[tuple[int, int]], *, fresh: bool) -> None:
+def write_epochs(directory: str, entries: Iterable[tuple[int, int]], *, fresh: bool) -> None:
     """Not synced. `fresh`: there is no history that half a file could lose."""
     data = epochs_text(entries)
     path = f"{directory}/{LEADER_EPOCHS}"

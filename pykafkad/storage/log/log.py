@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from pykafkad.hot.cleaner import Rewriter
     from pykafkad.hot.records import Batches, Rules
+    from pykafkad.pure.leader_epochs import Entries
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.context import Done, LogContext, LogListener
     from pykafkad.storage.log.settings import LogSettings, TopicConfig
@@ -127,7 +128,7 @@ class Log:
         self.first_dirty_offset: int | None = None  # below it the log is compacted; None: it never was
         self.producers = ProducerState()
         self.epochs = LeaderEpochs()
-        self.stored_epochs: list[tuple[int, int]] | None = None  # what the file says; None: there is none
+        self.stored_epochs: Entries | None = None  # what the file says; None: there is none
         self.segments: list[Segment] = []
         self.bases: list[int] = []  # of the segments, for the search by offset
         self.aborted_bases: list[int] | None = None  # segments with a transaction index; None: not looked at
@@ -508,7 +509,7 @@ class Log:
         entries = self.epochs.entries
         if entries != self.stored_epochs:
             checkpoints.write_epochs(directory, entries, fresh=self.stored_epochs is None)
-            self.stored_epochs = list(entries)
+            self.stored_epochs = entries
         self._unsaved = False
 
     def save_again(self) -> None:

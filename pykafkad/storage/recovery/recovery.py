@@ -145,9 +145,9 @@ class Loader:
 
     def read_epochs(self) -> None:
         try:
-            entries = checkpoints.read_epochs(self.directory)
-            self.partition.epochs = LeaderEpochs(entries)
-            self.partition.stored_epochs = entries
+            stored = tuple(checkpoints.read_epochs(self.directory))
+            epochs = self.partition.epochs = LeaderEpochs(stored)
+            self.partition.stored_epochs = epochs.entries if epochs.entries == stored else stored
         except (checkpoints.CheckpointError, ValueError) as error:
             log.warn(f"{error}; the leader epochs are read from the log")
             self.partition.epochs = LeaderEpochs()
