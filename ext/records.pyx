@@ -265,9 +265,17 @@ cdef object compression_module():
 cdef class Pieces:
     """The decompressed bytes of a batch's records, piece by piece, with Kafka's codes for what goes wrong."""
     cdef object iterator
+    cdef object memory
 
     def __init__(self, int codec, payload, int magic=2):
-        self.iterator = compression_module().pieces(codec, payload, magic)
+        cdef object module = compression_module()
+        self.memory = module.Kept()
+        self.iterator = module.pieces(codec, payload, magic, self.memory)
+
+    @property
+    def kept(self):
+        """How many bytes it keeps between two pieces, or is about to."""
+        return self.memory.bytes
 
     def __iter__(self):
         return self

@@ -19,6 +19,7 @@ cdef class Validation:
     cdef record_stream reader
     cdef const uint8_t *place  # of the next record, where nothing is unfolded
     cdef object pieces         # iterator of what the records are in
+    cdef readonly object kept  # how many bytes the codec keeps, or is about to, if that is much
     cdef object piece          # the one under way, of which `used` bytes have been looked at
     cdef Py_ssize_t used
     cdef Rewriting rewriting   # None: they stay as they are
@@ -26,6 +27,9 @@ cdef class Validation:
 
     def __dealloc__(self):
         tally_free(&self.tally)
+
+    def __cinit__(self):
+        self.kept = 0
 
     cdef int begin(self, Batches batches, Rules rules, int64_t now_ms, str partition) except -1:
         cdef batch_header *header = &batches.header
@@ -73,6 +77,9 @@ cdef class Validation:
                 if self.piece is None:
                     return self.end()
                 left -= PIECE_BYTES
+                if self.source and self.pieces.kept != self.kept:
+                    self.kept = self.pieces.kept
+                    return False
             else:
                 left -= self.look()
         return False

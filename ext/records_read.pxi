@@ -115,7 +115,8 @@ cdef bint begun_record_goes_on(bytearray data) except -1:
 
 def search(buffer, int64_t timestamp, int64_t start_offset, bint exactly=False):
     """Work (pykafkad.slices) that finds the first record of a batch, from an offset on, with this timestamp or (unless
-    `exactly`) a later one: (offset, timestamp), or None. Nothing of the records is kept. RecordsError as from `read`."""
+    `exactly`) a later one: (offset, timestamp), or None. It yields what its codec keeps (pykafkad.unfolding); nothing of
+    the records is kept. RecordsError as from `read`."""
     cdef int32_t size = 0
     cdef int8_t magic = 0
     cdef bytes data = bytes(buffer)
@@ -138,8 +139,9 @@ def search(buffer, int64_t timestamp, int64_t start_offset, bint exactly=False):
     batch_read_header(data, size, &header)
     check(batch_readable(&header))
     record_stream_begin(&reader, header.count, True)
-    for piece in chunks(Pieces(header.attributes & CODEC_MASK, memoryview(data)[BATCH_OVERHEAD:size])):
-        yield
+    pieces = Pieces(header.attributes & CODEC_MASK, memoryview(data)[BATCH_OVERHEAD:size])
+    for piece in chunks(pieces):
+        yield pieces.kept
         at = piece
         end = at + len(<bytes>piece)
         while at < end:

@@ -10,6 +10,8 @@ Invariants:
 - Where a framing continues without any output there is an empty piece, so that the caller can do other work between any
   two pieces.
 - Pieces before a fault are returned as far as Kafka's streams return them, since Kafka then judges those records.
+- What a codec keeps between two pieces is in `Kept` before it takes that memory, at an empty piece: whoever unfolds many
+  batches in turns may wait there until there is room (unfolding.py).
 - A lack of memory is not the fault of the bytes: MemoryError is not caught.
 - The library of a codec is imported when it is first used.
 """
@@ -32,6 +34,7 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 # Any batch may expand to the first; beyond it the ratio itself must be plausible. Kafka has no bound.
 ALWAYS_ALLOWED_BYTES = 64 * 1024 * 1024
 BELIEVABLE_RATIO = 256
+LIGHT_BYTES = 256 * 1024  # a codec that keeps no more than this need not say so
 
 
 class DecompressionError(Exception):
@@ -42,23 +45,44 @@ class ExpansionError(Exception):
     """The batch expands to more than is allowed."""
 
 
+class Kept:
+    """How many bytes a codec keeps between two pieces, the piece included; 0 if they are few."""
+
+    __slots__ = ("bytes",)
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def say(self, size: int) -> bool:
+        """Whether this is news of much memory, after which an empty piece is to come."""
+        if size <= max(self.bytes, LIGHT_BYTES):
+            return False
+        self.bytes = size
+        return True
+
+
 def allowed_bytes(compressed_size: int) -> int:
     return max(ALWAYS_ALLOWED_BYTES, BELIEVABLE_RATIO * compressed_size)
 
 
-def pieces(codec: int, payload: memoryview, magic: int = 2) -> Iterator[bytes]:
-    """The decompressed bytes of `payload`, in order. `magic`: format 0 had a bug in LZ4's header checksum."""
+def pieces(
+    codec: int, payload: memoryview, magic: int = 2, kept: Kept | None = None, most: int | None = None
+) -> Iterator[bytes]:
+    """The decompressed bytes of `payload`, in order, at most `most`. `magic`: format 0 had a bug in LZ4's header
+    checksum."""
     if codec == NONE:
         return iter((bytes(payload),))
+    kept = kept or Kept()
+    allowed = allowed_bytes(len(payload)) if most is None else most
     if codec == GZIP:
         found = gunzip(payload)
     elif codec == SNAPPY:
-        found = filled(unsnappy(payload), SNAPPY_FILL_BYTES)
+        found = filled(unsnappy(payload, kept, allowed), SNAPPY_FILL_BYTES)
     elif codec == LZ4:
-        found = unlz4(payload, check_header=magic > 0)
+        found = unlz4(payload, magic > 0, kept)
     else:
-        found = filled(unzstd(payload), ZSTD_FILL_BYTES)
-    return bounded(found, allowed_bytes(len(payload)))
+        found = filled(unzstd(payload, kept, allowed), ZSTD_FILL_BYTES)
+    return bounded(found, allowed)
 
 
 def bounded(found: Iterator[bytes], allowed: int) -> Iterator[bytes]:
@@ -72,7 +96,8 @@ def bounded(found: Iterator[bytes], allowed: int) -> Iterator[bytes]:
 
 def filled(found: Iterator[bytes | None], fill_bytes: int) -> Iterator[bytes]:
     """Pieces as a reader returns them that fills a buffer first: if a fault comes before the buffer is full, its bytes
-    are lost. An empty piece is where the stream returns less than asked for; None is only a pause."""
+    are lost. An empty piece is where the stream returns less than asked for; None is only a pause, as any is that does
+    not fill the buffer."""
     waiting = b""
     for piece in found:
         if piece is None:
@@ -83,7 +108,7 @@ def filled(found: Iterator[bytes | None], fill_bytes: int) -> Iterator[bytes]:
         if whole:
             yield waiting[:whole]
             waiting = waiting[whole:]
-        elif not piece:
+        else:
             yield b""
     if waiting:
         yield waiting
@@ -192,11 +217,11 @@ SNAPPY_FILL_BYTES = 2048
 SNAPPY_GREATEST_RATIO = 22
 
 
-def unsnappy(payload: memoryview) -> Iterator[bytes | None]:
+def unsnappy(payload: memoryview, kept: Kept, allowed: int) -> Iterator[bytes | None]:
     if bytes(payload[:8]) != XERIAL_MAGIC or len(payload) < 16:
         if not len(payload):
             raise DecompressionError("cannot decompress an empty snappy stream")
-        yield snappy_block(payload)
+        yield from snappy_block(payload, kept, allowed)
         return
     position = given = 0
     while len(payload) - position >= 4:
@@ -214,9 +239,9 @@ def unsnappy(payload: memoryview) -> Iterator[bytes | None]:
         position += 4
         if size < 0 or size > len(payload) - position:
             raise DecompressionError("failed to read a snappy chunk")
-        block = snappy_block(payload[position : position + size])
-        yield block or None
-        given += len(block)
+        for block in snappy_block(payload[position : position + size], kept, allowed):
+            yield block or None
+            given += len(block or b"")
         position += size
 
 
@@ -232,19 +257,23 @@ def xerial_header(payload: memoryview, position: int) -> bool:
     return True
 
 
-def snappy_block(block: memoryview) -> bytes:
+def snappy_block(block: memoryview, kept: Kept, allowed: int) -> Iterator[bytes | None]:
     import snappy  # type: ignore[import-untyped]
 
     claimed = snappy_claim(block)
     if claimed < 0 or claimed > SNAPPY_GREATEST_RATIO * (len(block) + 3):
         raise DecompressionError("invalid snappy block")
+    if claimed > allowed:
+        raise ExpansionError(f"a block expands to more than {allowed} bytes")
+    if kept.say(claimed):
+        yield None
     try:
         found: bytes = snappy.uncompress(block)
     except MemoryError:
         raise
     except Exception as error:  # the library has several exceptions, without a common base
         raise DecompressionError(f"snappy: {error}") from None
-    return found
+    yield found
 
 
 def snappy_claim(block: memoryview) -> int:
@@ -291,11 +320,14 @@ class SnappyCompressor:
 LZ4_MAGIC = 0x184D2204
 LZ4_STORED = 0x80000000  # bit in a block's size: the block is not compressed
 LZ4_BLOCK_CHECKSUM, LZ4_CONTENT_SIZE, LZ4_CONTENT_CHECKSUM = 0x10, 0x08, 0x04
+LZ4_GREATEST_RATIO = 255  # a byte of a length stands for no more
 LZ4_DEFAULT_LEVEL = 9  # Kafka's default level, for which the library's fast compressor is used
 
 
-def unlz4(payload: memoryview, check_header: bool) -> Iterator[bytes]:
+def unlz4(payload: memoryview, check_header: bool, kept: Kept) -> Iterator[bytes]:
     flags, block_bytes, position = lz4_header(payload, check_header)
+    if kept.say(min(block_bytes, LZ4_GREATEST_RATIO * len(payload))):
+        yield b""
     while True:
         size = lz4_int(payload, position)
         position += 4
@@ -399,10 +431,10 @@ ZSTD_RLE, ZSTD_COMPRESSED = 1, 2  # kinds of blocks
 ZSTD_DEFAULT_LEVEL = 3
 
 
-def unzstd(payload: memoryview) -> Iterator[bytes]:
+def unzstd(payload: memoryview, kept: Kept, allowed: int) -> Iterator[bytes | None]:
     import zstandard
 
-    position = 0
+    position = given = 0
     while position < len(payload):
         start = position
         # Creating a decompressor takes longer than most batches. List operations are atomic, so each has one user at a
@@ -413,8 +445,11 @@ def unzstd(payload: memoryview) -> Iterator[bytes]:
             for end in zstd_ends(payload, position):
                 piece = frame.decompress(payload[position:end])
                 position = end
-                if piece:
-                    yield piece
+                yield piece or None
+                given += len(piece)
+                # Of its window a decompressor touches what it has written.
+                if given > LIGHT_BYTES and kept.say(min(decompressor.memory_size(), allowed)):
+                    yield None
         except zstandard.ZstdError as error:
             keep_idle(idle_zstd, decompressor)
             if OUT_OF_MEMORY in str(error):

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from pykafkad.pure.fetch_session import Session
     from pykafkad.pure.telemetry import Telemetry
     from pykafkad.storage.manager import LogManager
+    from pykafkad.unfolding import Unfolding
     from pykafkad.waiting import Attempt
     from pykafkad.workers import Submit
 
@@ -104,6 +105,7 @@ class ServingBroker:
         self._cluster_markers: ClusterMarkers | None = None
         self._remote_coordinator: RemoteCoordinator | None = None
         self._telemetry: Telemetry | None = None
+        self._unfolding: Unfolding | None = None
 
     def begin_jobs(self, submit_cleaning: Submit) -> Periodic:
         """What is done again and again as time passes."""
@@ -135,6 +137,15 @@ class ServingBroker:
 
             self._client_quotas = ClientQuotas(self.controller, self.look_up, self.slices.run)
         return self._client_quotas
+
+    @property
+    def unfolding(self) -> Unfolding:
+        """Made with the first batch that is unfolded in slices."""
+        if self._unfolding is None:
+            from pykafkad.unfolding import Unfolding
+
+            self._unfolding = Unfolding()
+        return self._unfolding
 
     @property
     def telemetry(self) -> Telemetry:

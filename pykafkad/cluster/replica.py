@@ -468,7 +468,7 @@ class Replica:
     def offset_for_timestamp(self, timestamp: int) -> Finding:
         return self.log.offset_for_timestamp(timestamp)
 
-    def times_of_segments(self) -> Generator[None, None, list[tuple[int, int]]]:
+    def times_of_segments(self) -> Generator[Any, None, list[tuple[int, int]]]:
         return self.log.times_of_segments()
 
     def max_timestamp_offset(self) -> Finding:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from pykafkad.quiet import Quiet
     from pykafkad.slices import Slices
     from pykafkad.storage.manager import LogManager
+    from pykafkad.unfolding import Unfolding
     from pykafkad.waiting import Attempt
 
 
@@ -74,6 +75,8 @@ class Broker(Protocol):
     def client_quotas(self) -> ClientQuotas: ...
     @property
     def telemetry(self) -> Telemetry: ...
+    @property
+    def unfolding(self) -> Unfolding: ...
     @property
     def markers(self) -> Markers: ...
     @property

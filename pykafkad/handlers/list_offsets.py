@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from pykafkad.context import Context
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import ListOffsetsRequest
-    from pykafkad.slices import OrWork
+    from pykafkad.slices import OrWork, Work
 
     PartitionRequest = ListOffsetsRequest.ListOffsetsPartition
-    Finding = Generator[None, None, "Found"]
+    Finding = Work["Found"]
     T = TypeVar("T")
 
 
@@ -174,15 +174,18 @@ def by_time(broker: Broker, partition: Replica, timestamp: int, end: int) -> Fin
     return found
 
 
-def while_it_is_there(
-    broker: Broker, partition: Replica, work: Generator[None, None, T]
-) -> Generator[None, None, T]:
+def while_it_is_there(broker: Broker, partition: Replica, work: Generator[int | None, None, T]) -> Work[T]:
     """The result of the work, or KafkaError if the partition was deleted or failed between two slices."""
-    while True:
-        try:
-            next(work)
-        except StopIteration as end:
-            return cast("T", end.value)
-        yield
-        if find(broker, partition.topic, partition.index) is not partition:
-            raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+    stay = broker.unfolding.stay()
+    try:
+        while True:
+            try:
+                kept = next(work)
+            except StopIteration as end:
+                return cast("T", end.value)
+            yield
+            yield from stay.keep(kept or 0)
+            if find(broker, partition.topic, partition.index) is not partition:
+                raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION)
+    finally:
+        stay.leave()

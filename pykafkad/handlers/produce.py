@@ -358,10 +358,12 @@ def checked_in_slices(
     """Check a batch in slices, and append it as soon as that is done. Nothing may wait in between: with acks=0 the
     client may have disconnected by then."""
     start = -1
+    stay = broker.unfolding.stay()
     try:
         yield GO_ON
         while not validation.advance():
             yield GO_ON
+            yield from stay.keep(validation.kept)
         if broker.replicas.get((partition.topic, index)) is not partition:
             raise KafkaError(missing(broker, partition.topic, index))
         start = partition.log_start_offset
@@ -373,6 +375,8 @@ def checked_in_slices(
         result: Any = refused_at(index, error, start, told)
         refusal: PartitionResponse = (yield from result) if type(result) is GeneratorType else result
         return refusal
+    finally:
+        stay.leave()
     answer = accepted(
         index=index,
         base_offset=appended.base_offset,

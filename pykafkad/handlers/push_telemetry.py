@@ -6,12 +6,11 @@ up to the largest size that is allowed, counted, and dropped.
 
 from __future__ import annotations
 
-from functools import partial
-
 from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
 from pykafkad.messages import PushTelemetryResponse
+from pykafkad.slices import begun, is_work
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pykafkad.handlers.broker import Broker
     from pykafkad.messages import PushTelemetryRequest
     from pykafkad.pure.telemetry import Evaluated
-    from pykafkad.slices import OrWork
+    from pykafkad.slices import OrWork, Work
 
 
 log = logger("telemetry")
@@ -29,16 +28,15 @@ needs = ()  # as in Kafka, where metrics are taken from everybody
 
 
 def handle(broker: Broker, request: PushTelemetryRequest, context: Context) -> OrWork[PushTelemetryResponse]:
+    return begun(answer(broker, request, context))
+
+
+def answer(broker: Broker, request: PushTelemetryRequest, context: Context) -> Work[PushTelemetryResponse]:
     from pykafkad.cluster.telemetry import answered
-
-    return answered(broker, request.client_instance_id, context, partial(answer, broker, request, context))
-
-
-def answer(
-    broker: Broker, request: PushTelemetryRequest, context: Context, evaluated: Evaluated | None
-) -> PushTelemetryResponse:
     from pykafkad.uuids import to_text
 
+    found = answered(broker, request.client_instance_id, context, lambda evaluated: evaluated)
+    evaluated: Evaluated | None = (yield from found) if is_work(found) else found
     telemetry = broker.telemetry
     size = len(request.metrics or b"")
     try:
@@ -52,7 +50,9 @@ def answer(
             compression=request.compression_type,
             size=size,
         )
-        unfolded = unfold(request.compression_type, request.metrics or b"", telemetry.max_bytes)
+        unfolded = yield from unfold(
+            broker, request.compression_type, request.metrics or b"", telemetry.max_bytes
+        )
     except KafkaError as error:
         return PushTelemetryResponse(error_code=error.code)
     telemetry.count(size)
@@ -60,16 +60,22 @@ def answer(
     return PushTelemetryResponse()
 
 
-def unfold(codec: int, metrics: bytes, max_bytes: int) -> int:
+def unfold(broker: Broker, codec: int, metrics: bytes, max_bytes: int) -> Work[int]:
     """How many bytes decompression gives; KafkaError if it fails, or if there are too many."""
     from pykafkad import compression
 
     size = 0
+    kept = compression.Kept()
+    stay = broker.unfolding.stay()
     try:
-        for piece in compression.pieces(codec, memoryview(metrics)) if metrics else ():
+        for piece in (
+            compression.pieces(codec, memoryview(metrics), kept=kept, most=max_bytes) if metrics else ()
+        ):
             size += len(piece)
-            if size > max_bytes:
-                raise compression.ExpansionError
+            yield
+            yield from stay.keep(kept.bytes)
     except (compression.DecompressionError, compression.ExpansionError):
         raise KafkaError(errors.INVALID_RECORD) from None
+    finally:
+        stay.leave()
     return size

@@ -17,6 +17,7 @@ from pykafkad.clock import ManualClock
 from pykafkad.handlers import describe_producers, fetching
 from pykafkad.hot import records
 from pykafkad.slices import SLICE_US, Slices
+from pykafkad.unfolding import LANE_BYTES
 from pykafkad.waiting import PARTITIONS_IN_A_PASS, PARTITIONS_OF_ANY, Waiting
 from tests.unit.data_kit import NOW_MS, Connection, Desk, Ticket, batch, fetch, produce, values_of
 
@@ -75,6 +76,33 @@ def many_produced(topic: str, indexes: Any, data: bytes | None, acks: int = -1) 
 
 
 # -- produce
+
+
+def test_many_batches_that_keep_much_while_they_are_unfolded_wait_for_each_other(desk: SlicedDesk) -> None:
+    """Of two kilobytes zstd has a window of 60 MB, on each of many connections."""
+    import zstandard
+
+    params = zstandard.ZstdCompressionParameters(window_log=27, compression_level=1)
+    inner = records.build([(None, bytes(40 * MIB), [], NOW_MS)])
+    payload = zstandard.ZstdCompressor(compression_params=params).compress(inner[61:])
+    data = bytearray(inner[:61] + payload)
+    data[8:12] = (len(data) - 12).to_bytes(4)
+    data[22] = records.CODECS.index("zstd")
+    data[17:21] = records.crc32c(data[21:]).to_bytes(4)
+    desk.create("t")
+    given = [desk.send(produce("t", 0, bytes(data)), P) for _ in range(12)]
+    small = desk.send(produce("t", 0, zeros("zstd", MIB)), P)
+    peak = passes = 0
+    while any(isinstance(each, Ticket) and each.parts is None for each in given):
+        desk.turn()
+        passes += 1
+        peak = max(peak, desk.unfolding.kept)
+        if small is not None and small.parts is not None:
+            assert produced(desk.answer_of(small, "ProduceRequest", P)).base_offset < 3
+            small = None
+    assert 0 < peak <= LANE_BYTES and desk.unfolding.kept == 0 and small is None
+    codes = [produced(desk.answer_of(each, "ProduceRequest", P)).error_code for each in given]
+    assert codes == [0] * 12
 
 
 def test_others_append_while_a_large_batch_is_unfolded(desk: SlicedDesk) -> None:

@@ -331,6 +331,10 @@ def test_a_lack_of_memory_is_no_verdict_on_the_records(codec: str, monkeypatch: 
 
 # -- codecs
 
+# A frame with the largest window that is taken.
+ZSTD_HEAD = compression.ZSTD_MAGIC.to_bytes(4, "little") + bytes([0, 17 << 3])
+ZSTD_END = b"\1\0\0"  # a last block with nothing in it
+
 
 @pytest.mark.parametrize(
     ("codec", "unit"),
@@ -339,13 +343,73 @@ def test_a_lack_of_memory_is_no_verdict_on_the_records(codec: str, monkeypatch: 
         (compression.ZSTD, b"\x50\x2a\x4d\x18\0\0\0\0"),
         (compression.SNAPPY, compression.XERIAL_HEADER),
         (compression.SNAPPY, b"\0\0\0\1\0"),
+        (compression.ZSTD, b"\0\0\0"),  # blocks of one frame
     ],
 )
 def test_a_framing_that_gives_nothing_out_says_so(codec: int, unit: bytes) -> None:
-    head = compression.XERIAL_HEADER if codec == compression.SNAPPY else b""
-    payload = head + unit * 1000
+    head = {compression.SNAPPY: compression.XERIAL_HEADER, compression.ZSTD: ZSTD_HEAD}.get(codec, b"")
+    head = b"" if len(unit) > 5 else head
+    payload = head + unit * 1000 + ZSTD_END * (head is ZSTD_HEAD)
     pieces = list(compression.pieces(codec, memoryview(payload)))
     assert len(pieces) > 900 and not b"".join(pieces)
+
+
+@pytest.mark.parametrize(
+    ("codec", "head", "unit"),
+    [
+        (compression.ZSTD, ZSTD_HEAD, (1 << 3).to_bytes(3, "little") + b"x"),
+        (compression.SNAPPY, compression.XERIAL_HEADER, b"\0\0\0\3\1\0x"),
+    ],
+)
+def test_a_framing_that_gives_out_a_byte_at_a_time_lets_others_work(
+    codec: int, head: bytes, unit: bytes
+) -> None:
+    pieces = list(
+        compression.pieces(codec, memoryview(head + unit * 10_000 + ZSTD_END * (head is ZSTD_HEAD)))
+    )
+    assert len(pieces) > 9_000 and len(b"".join(pieces)) == 10_000
+
+
+def bomb(codec: str, size: int) -> memoryview:
+    """What a codec keeps whole until the next piece, or has in its window."""
+    if codec == "zstd":
+        import zstandard
+
+        params = zstandard.ZstdCompressionParameters(window_log=27, compression_level=1)
+        return memoryview(zstandard.ZstdCompressor(compression_params=params).compress(bytes(size)))
+    if codec == "snappy":
+        import snappy
+
+        return memoryview(snappy.compress(bytes(size)))
+    import lz4.frame  # type: ignore[import-untyped]
+
+    large = lz4.frame.BLOCKSIZE_MAX4MB
+    return memoryview(lz4.frame.compress(bytes(size), block_size=large, block_linked=False))
+
+
+@pytest.mark.parametrize("codec", ["snappy", "lz4", "zstd"])
+def test_a_codec_says_what_it_keeps_before_it_does(codec: str) -> None:
+    """At an empty piece, where whoever unfolds may wait."""
+    kept = compression.Kept()
+    largest = 0
+    for piece in compression.pieces(records.CODECS.index(codec), bomb(codec, 16 * MIB), kept=kept):
+        largest += len(piece)
+        if kept.bytes:
+            break
+    assert not piece and largest <= 2 * compression.LIGHT_BYTES
+    assert kept.bytes >= 4 * MIB
+
+
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_a_batch_that_unfolds_to_little_keeps_little(codec: str) -> None:
+    work = records.begin_validation(zeros(64 * 1024, codec), Rules(), NOW_MS, "t-0")
+    while isinstance(work, Validation) and not work.advance():
+        assert work.kept == 0
+
+
+def test_a_snappy_block_beyond_what_is_wanted_is_not_unfolded() -> None:
+    with pytest.raises(compression.ExpansionError):
+        list(compression.pieces(compression.SNAPPY, bomb("snappy", 2 * MIB), most=MIB))
 
 
 def test_the_end_of_a_gzip_name_is_found_in_one_pass() -> None:

@@ -19,6 +19,8 @@ from pykafkad.pure.regex.automaton import finish, for_text
 from pykafkad.pure.regex.java_syntax import NAMED_MAX, Unsupported, parse
 from pykafkad.pure.regex.parsing import InvalidPattern
 from pykafkad.pure.telemetry import Match, MatchError, Subscription, Telemetry
+from pykafkad.slices import is_work
+from pykafkad.unfolding import Unfolding
 from tests.unit.config_kit import CLIENT_METRICS, DELETE, SET, alter, context_of, handler, open_configurable
 
 ID = bytes(range(1, 17))
@@ -305,7 +307,12 @@ def test_flags_that_are_not_supported_are_named(flag: str) -> None:
 def broker(tmp_path: Path) -> Any:
     made = open_configurable(tmp_path)
     made.clock.advance(10_000_000)
+    made.unfolding = Unfolding()
     return made
+
+
+def answered(given: Any) -> Any:
+    return finish(given) if is_work(given) else given
 
 
 def test_a_client_asks_and_pushes(broker: Any) -> None:
@@ -323,7 +330,7 @@ def test_a_client_asks_and_pushes(broker: Any) -> None:
         compression_type=1,
         metrics=gzip.compress(b"metrics"),
     )
-    assert handler("push_telemetry").handle(broker, push, context).error_code == 0
+    assert answered(handler("push_telemetry").handle(broker, push, context)).error_code == 0
     assert broker.telemetry.pushes == 1 and broker.telemetry.pushed_bytes == len(push.metrics)
 
 
@@ -339,8 +346,23 @@ def test_metrics_that_do_not_unfold_or_unfold_to_too_much(broker: Any, metrics: 
     push = PushTelemetryRequest(
         client_instance_id=ID, subscription_id=known, compression_type=1, metrics=metrics
     )
-    assert handler("push_telemetry").handle(broker, push, context).error_code == errors.INVALID_RECORD
+    given = handler("push_telemetry").handle(broker, push, context)
+    assert answered(given).error_code == errors.INVALID_RECORD
     assert broker.telemetry.pushes == 0
+
+
+def test_metrics_that_take_long_to_unfold_are_unfolded_in_slices(broker: Any) -> None:
+    """A megabyte of gzip members without anything in them."""
+    context = context_of()
+    get = GetTelemetrySubscriptionsRequest(client_instance_id=ID)
+    known = finish(handler("get_telemetry_subscriptions").handle(broker, get, context)).subscription_id
+    metrics = gzip.compress(b"") * 50_000
+    push = PushTelemetryRequest(
+        client_instance_id=ID, subscription_id=known, compression_type=1, metrics=metrics
+    )
+    work = handler("push_telemetry").handle(broker, push, context)
+    assert sum(1 for _ in work) > 49_000
+    assert broker.telemetry.pushes == 1
 
 
 def test_a_subscription_without_configs_is_gone(broker: Any) -> None:

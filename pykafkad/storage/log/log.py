@@ -603,11 +603,11 @@ class Log:
         """Work that finds the first record with the log's greatest timestamp."""
         return self._find(lambda: lookups.max_timestamp_offset(self))
 
-    def times_of_segments(self) -> Generator[None, None, list[tuple[int, int]]]:
+    def times_of_segments(self) -> Generator[Any, None, list[tuple[int, int]]]:
         """Work that finds (offset, time) of each segment: where it begins, and when it was last written to."""
         return self._find(lambda: lookups.times_of_segments(self))
 
-    def _find(self, question: Callable[[], Generator[None, None, Answer]]) -> Generator[None, None, Answer]:
+    def _find(self, question: Callable[[], Generator[Any, None, Answer]]) -> Generator[Any, None, Answer]:
         while True:
             try:
                 return (yield from question())

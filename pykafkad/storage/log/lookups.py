@@ -15,12 +15,13 @@ from pykafkad.storage.log import transaction_index
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator
+    from typing import Any
 
     from pykafkad.hot.segment import BatchHeader, FileRange, Segment
     from pykafkad.storage.log.log import Found, Log
     from pykafkad.storage.syncs import Syncs
 
-    Finding = Generator[None, None, Found | None]  # work in slices
+    Finding = Generator[Any, None, Found | None]  # work in slices, which yields what a codec keeps
 
 SEGMENTS_AT_ONCE = 64
 
@@ -71,7 +72,7 @@ def first_record_since(partition: Log, segment: Segment, timestamp: int) -> Find
     return None
 
 
-def times_of_segments(partition: Log) -> Generator[None, None, list[tuple[int, int]]]:
+def times_of_segments(partition: Log) -> Generator[Any, None, list[tuple[int, int]]]:
     """Where each segment begins, and when it was last written to."""
     found = []
     for place, segment in enumerate(partition.segments):
