@@ -30,6 +30,16 @@ cdef class Record:
 
 def read(buffer, bint check_crc=True):
     """All records of all whole batches in `buffer`, decompressed. RecordsError where Kafka's consumer would fail."""
+    return all_records(buffer, check_crc, False)
+
+
+def read_in_slices(buffer):
+    """The same, with checksums that are known to be right. None comes before each piece of a batch: a record may take
+    many of them."""
+    return all_records(buffer, False, True)
+
+
+def all_records(buffer, bint check_crc, bint pauses):
     cdef int32_t size = 0
     cdef int8_t magic = 0
     cdef bytes data
@@ -50,7 +60,7 @@ def read(buffer, bint check_crc=True):
         if check_crc and not crc_fits(at, size, magic):
             raise failure(BATCH_BAD_CRC, position)
         if magic == 2:
-            yield from batch_records(data)
+            yield from batch_records(data, pauses)
         else:
             yield from legacy_module().read(data)
         position += size
@@ -61,7 +71,7 @@ cdef int framed(const uint8_t *head, Py_ssize_t head_size, Py_ssize_t left, int3
     return batch_next(head, left if head_size == 17 else head_size, size, magic)
 
 
-def batch_records(bytes data not None):
+def batch_records(bytes data not None, bint pauses=False):
     """The records of one batch of format 2."""
     cdef batch_header header
     cdef record_view record
@@ -82,6 +92,8 @@ def batch_records(bytes data not None):
         raise failure(RECORDS_NEGATIVE_COUNT, 0)
     rest = bytearray()  # a record that has been begun: it grows in place, however many pieces it takes
     for piece in Pieces(codec, memoryview(data)[BATCH_OVERHEAD:]):
+        if pauses:
+            yield None
         if rest:
             rest += piece
             if seen < header.count and begun_record_goes_on(rest):

@@ -407,6 +407,14 @@ def test_a_batch_that_unfolds_to_little_keeps_little(codec: str) -> None:
         assert work.kept == 0
 
 
+@pytest.mark.parametrize("codec", COMPRESSED)
+def test_a_long_record_is_read_in_slices(codec: str) -> None:
+    data = zeros(8 * MIB, codec)
+    found = list(records.read_in_slices(data))
+    assert found.count(None) >= 8 * MIB // (128 * 1024)
+    assert [record for record in found if record is not None] == list(records.read(data))
+
+
 def test_a_snappy_block_beyond_what_is_wanted_is_not_unfolded() -> None:
     with pytest.raises(compression.ExpansionError):
         list(compression.pieces(compression.SNAPPY, bomb("snappy", 2 * MIB), most=MIB))

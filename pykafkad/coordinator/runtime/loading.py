@@ -95,8 +95,8 @@ class Load:
             raise ValueError(f"no batch can be read at offset {self._offset}")
         for batch in found:
             producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER[0]
-            for record in batches.read(view[batch.position : batch.position + batch.size], False):
-                if record.offset >= self._offset:  # the log may start within a batch
+            for record in batches.read_in_slices(view[batch.position : batch.position + batch.size]):
+                if record is not None and record.offset >= self._offset:  # the log may start within a batch
                     self._replay_record(record, batch, producer_id)
                 yield
             self._offset = batch.last_offset + 1
