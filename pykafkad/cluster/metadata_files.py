@@ -127,7 +127,7 @@ def write_bytes(directory: str, name: str, data: bytes) -> None:
 
 def write_synced(path: str, parts: Iterable[bytes], mode: int = 0o644) -> None:
     """A new file with these bytes, on the disk; the caller syncs its directory."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
     try:
         for part in parts:
             view = memoryview(part)
@@ -145,7 +145,7 @@ def remove(directory: str, names: Iterable[str]) -> None:
 
 
 def fsync_file(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
     finally:

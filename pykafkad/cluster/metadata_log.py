@@ -144,7 +144,7 @@ class MetadataLog:
         self._index = contents.active or SegmentIndex(self.end_offset)
         self._size = contents.segments[-1][1] if contents.active is not None else 0
         path = os.path.join(self.directory, segment_name(self._index.base_offset))
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         if os.fstat(self._fd).st_size > self._size:
             log.warn(f"{path}: the last batch is torn, cut at byte {self._size} (offset {self.end_offset})")
             os.ftruncate(self._fd, self._size)
@@ -218,7 +218,7 @@ class MetadataLog:
         self.sync()
         self._index.save(self.directory)
         path = os.path.join(self.directory, segment_name(self.end_offset))
-        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
         fsync_directory(self.directory)
         if self._old_fd >= 0:
             os.close(self._old_fd)

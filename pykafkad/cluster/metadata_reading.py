@@ -219,7 +219,7 @@ class Window:
     """Bytes of a segment from some position on, read a piece at a time."""
 
     def __init__(self, path: str, position: int, want: int = WINDOW_BYTES) -> None:
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = os.open(path, os.O_RDONLY)
         self.size = os.fstat(self._fd).st_size
         self.position = position
         self.data = b""

@@ -33,7 +33,7 @@ def _with_address(use: Callable[[str], None], path: str) -> None:
     if sys.platform != "linux":
         raise OSError(errno.ENAMETOOLONG, f"{os.strerror(errno.ENAMETOOLONG)} for a Unix socket")
     directory, name = os.path.split(path)
-    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd = os.open(directory, os.O_PATH | os.O_DIRECTORY)
     try:
         use(f"/proc/self/fd/{fd}/{name}")
     finally:

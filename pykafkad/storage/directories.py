@@ -93,7 +93,7 @@ class LogDirectory:
             files.fsync_path(os.path.dirname(os.path.abspath(self.path)))
         if os.path.realpath(self.path) in _locked_here:
             raise self._taken()
-        fd = os.open(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        fd = os.open(f"{self.path}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
         try:
             # Kafka locks with fcntl, and so do we: each keeps the other out.
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -139,7 +139,7 @@ def is_marked(name: str, mark: str) -> bool:
 def fsync_path(path: str) -> None:
     """A file's or directory's bytes reach the disk; one that is gone meanwhile needs none."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return
     try:
@@ -165,7 +165,7 @@ def write_file(path: str, data: bytes) -> None:
 
 def open_new(path: str) -> int:
     """A descriptor of a file to be written anew, never through a link; what nobody can write to is set aside."""
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         return os.open(path, flags, 0o644)
     except OSError as error:
@@ -218,7 +218,7 @@ def remove(path: str) -> None:
 
 
 def _remove_directory(name: str, parent: int | None) -> None:
-    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     fd = os.open(name, flags, dir_fd=parent)
     try:
         problem = _empty(fd)
@@ -252,13 +252,13 @@ def read_file(path: str) -> bytes:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def last_bytes(path: str, size: int) -> bytes:
     """At most `size` bytes from a file's end; of one that is not there nothing."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return b""
     try:

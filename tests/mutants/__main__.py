@@ -1,13 +1,13 @@
 """`make mutants`: would the unit tests notice? Changes one thing in the code and runs the tests that run that code.
 
-    python -m tests.mutants --seed 1 --count 40             of all rooms
+    python -m tests.mutants --seed 1 --count 40             of all rooms; with --each: 40 of each
     python -m tests.mutants --room storage --count 40       of one: top, pure, storage, cluster, handlers, net ...
     python -m tests.mutants --path pykafkad/slices.py       of one file, or of several; --count 0: all of them
     python -m tests.mutants --replay "ID"                   one, as a survivor is printed
 
 Which mutants are tried follows from the seed and the code. Survivors that are as good as the original are listed, with
 reasons, in equivalent.txt. Which tests run which function is determined first (build/mutants/touched.json); after a
-change of tests use --learn with their files, or with tests/unit. Tests that fail anyway are left out. Exit code: 0
+change of tests use --learn with their files. Tests that fail anyway are left out. Exit code: 0
 every mutant was killed or is listed, 1 some survived, 2 there is none.
 """
 
@@ -49,15 +49,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--room", choices=ROOMS)
     parser.add_argument("--path", nargs="+", help="files, from the root of the tree")
     parser.add_argument("--count", type=int, default=COUNT, help="how many are tried; 0: all")
+    parser.add_argument("--each", action="store_true", help="so many of each room")
     parser.add_argument("--seed", type=int, default=int(os.environ.get("SEED", "1")))
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help="a test may take so much longer than usual"
     )
     parser.add_argument("--jobs", type=int, default=2, help="how many are tried at a time")
     parser.add_argument("--replay", metavar="ID")
-    parser.add_argument(
-        "--learn", nargs="+", metavar="TESTS", help="anew, which functions these run; tests/unit: all"
-    )
+    parser.add_argument("--learn", nargs="+", metavar="TESTS", help="anew, which functions these run")
     return parser.parse_args()
 
 
@@ -75,10 +74,20 @@ def files(options: argparse.Namespace) -> dict[str, str]:
     return {path: room for path, room in found.items() if options.room in (None, room)}
 
 
-def chosen(options: argparse.Namespace, paths: list[str]) -> list[Mutant]:
-    everything = [each for path in paths for each in mutants(path, (ROOT / path).read_text())]
+def chosen(options: argparse.Namespace, rooms: dict[str, str]) -> list[Mutant]:
+    everything = {path: mutants(path, (ROOT / path).read_text()) for path in rooms}
     if options.replay:
-        return [each for each in everything if each.id == options.replay]
+        return [each for given in everything.values() for each in given if each.id == options.replay]
+    if not options.each:
+        return some_of([each for given in everything.values() for each in given], options)
+    found = []
+    for room in dict.fromkeys(rooms.values()):
+        of_room = [each for path, given in everything.items() if rooms[path] == room for each in given]
+        found += some_of(of_room, options)
+    return random.Random(options.seed).sample(found, len(found))
+
+
+def some_of(everything: list[Mutant], options: argparse.Namespace) -> list[Mutant]:
     if options.count and options.count < len(everything):
         return random.Random(options.seed).sample(everything, options.count)
     return everything
@@ -102,7 +111,7 @@ def main() -> int:
     options = arguments()
     os.nice(NICENESS)
     rooms = files(options)
-    tried, judged = chosen(options, list(rooms)), equivalents()
+    tried, judged = chosen(options, rooms), equivalents()
     if not tried:
         say("there is no such mutant")
         return 2
@@ -111,7 +120,7 @@ def main() -> int:
     lived = []
     wanted = [each for each in tried if options.replay or row_of(each) not in judged]
     for mutant in tried:
-        if mutant not in wanted:
+        if not options.replay and row_of(mutant) in judged:
             results.setdefault(rooms[mutant.path], Counter())["equivalent"] += 1
     for mutant, outcome, seconds in outcomes(wanted, known, options):
         results.setdefault(rooms[mutant.path], Counter())[outcome] += 1

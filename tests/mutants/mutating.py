@@ -72,27 +72,27 @@ class Change(NamedTuple):
 def mutants(path: str, source: str) -> list[Mutant]:
     """All mutants of a module, in the order of its text."""
     found = []
+    lines = source.encode().splitlines(keepends=True)
     numbers: Counter[tuple[str, str]] = Counter()
     for change in Finder(ast.parse(source)).changes:
         number = numbers[change.function, change.kind]
         numbers[change.function, change.kind] += 1
-        before = ast.get_source_segment(source, change.node) or ""
+        head, before, tail = parts(lines, change.node)
         after = ast.unparse(change.instead)
         if isinstance(change.instead, ast.expr):
             after = f"({after})"
-        changed = replaced(source, change.node, after)
         given = (path, change.function, change.kind, number, change.node.lineno)
-        found.append(Mutant(*given, " ".join(before.split()), " ".join(after.split()), changed))
+        found.append(Mutant(*given, " ".join(before.split()), " ".join(after.split()), head + after + tail))
     return found
 
 
-def replaced(source: str, node: ast.expr | ast.stmt, text: str) -> str:
-    """The changed source; everything else stays as it is written, with its comments. Columns are counted in UTF-8."""
-    lines = source.encode().splitlines(keepends=True)
+def parts(lines: list[bytes], node: ast.expr | ast.stmt) -> tuple[str, str, str]:
+    """The source before the node, its own and what follows, all as it is written. Columns are counted in UTF-8."""
     first, last = node.lineno - 1, (node.end_lineno or node.lineno) - 1
-    head, tail = lines[first][: node.col_offset], lines[last][node.end_col_offset :]
-    lines[first : last + 1] = [head + text.encode() + tail]
-    return b"".join(lines).decode()
+    head = b"".join(lines[:first]) + lines[first][: node.col_offset]
+    tail = lines[last][node.end_col_offset :] + b"".join(lines[last + 1 :])
+    whole = b"".join(lines)
+    return head.decode(), whole[len(head) : len(whole) - len(tail)].decode(), tail.decode()
 
 
 class Finder(ast.NodeVisitor):

@@ -13,8 +13,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -40,7 +43,17 @@ COPIED = (
 MEMORY_BYTES = 4 << 30
 SECONDS, SLOWER = 10, 10  # a test may take ten times as long as it did, and ten seconds more
 START_SECONDS = 60
-ALL = "tests/unit"
+TOGETHER_SECONDS = 30
+# The unit tests, and of those that need sockets the ones of the room that is about them, as far as they start no broker.
+OF_SOCKETS = ("reactor_*", "listeners", "peer", "peers", "tools_reaching")
+ALL = (
+    "tests/unit",
+    *(
+        f"tests/net/{path.name}"
+        for name in OF_SOCKETS
+        for path in sorted(ROOT.glob(f"tests/net/test_{name}.py"))
+    ),
+)
 NAMESAKE = 0.2
 KILLED, SURVIVED, TOO_SLOW, NOT_RUN = "killed", "survived", "killed by time", "run by no test"
 OUTCOMES = {FAILED: KILLED, PASSED: SURVIVED, SLOW: TOO_SLOW}
@@ -49,7 +62,7 @@ OUTCOMES = {FAILED: KILLED, PASSED: SURVIVED, SLOW: TOO_SLOW}
 class Trial:
     """A copy of the tree in which one file at a time is changed, and a process that is forked to run tests there."""
 
-    def __init__(self, touched: Touched, seconds: float = SECONDS, collected: Iterable[str] = (ALL,)) -> None:
+    def __init__(self, touched: Touched, seconds: float = SECONDS, collected: Iterable[str] = ALL) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="pykafkad-mutants-"))
         self.touched, self.seconds, self.collected = touched, seconds, collected
         self.trusted: dict[str, bool] = {}  # test -> whether it passes here without a change
@@ -87,31 +100,36 @@ class Trial:
         tests = [test for test in self.touched.covering(mutant) if test in self.warm.tests]
         if not tests:
             return NOT_RUN
+        outcome = COLD
+        if mutant.function:
+            outcome, tests = self._forked(mutant, tests)
+        if outcome == COLD or (outcome == PASSED and mutant.place in self.warm.ran_early):
+            with self._changed(mutant):
+                outcome = self._alone(tests)
+        return OUTCOMES[outcome]
+
+    @contextmanager
+    def _changed(self, mutant: Mutant) -> Iterator[None]:
+        """The file is as the mutant has it."""
         path = self.home / mutant.path
         original, times = path.read_bytes(), path.stat()
         forget_bytecode(path)
         path.write_text(mutant.source)
         try:
-            return self._tried(mutant, original.decode(), tests)
+            yield
         finally:
             path.write_bytes(original)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
             forget_bytecode(path)
 
-    def _tried(self, mutant: Mutant, original: str, tests: list[str]) -> str:
-        outcome = COLD
-        if mutant.function:
-            outcome, tests = self._forked(mutant, original, tests)
-        if outcome == COLD or (outcome == PASSED and mutant.place in self.warm.ran_early):
-            outcome = self._alone(tests)
-        return OUTCOMES[outcome]
-
-    def _forked(self, mutant: Mutant, original: str, tests: list[str]) -> tuple[str, list[str]]:
+    def _forked(self, mutant: Mutant, tests: list[str]) -> tuple[str, list[str]]:
         """The outcome, and those tests of them that pass without a change."""
+        before = (self.home / mutant.path).read_text()
         while tests:
-            outcome, last = self.warm.ask(
-                self._limited(tests), mutant.path, mutant.function, original, mutant.source
-            )
+            with self._changed(mutant):
+                outcome, last = self.warm.ask(
+                    self._limited(tests), mutant.path, mutant.function, before, mutant.source
+                )
             if outcome not in (FAILED, SLOW) or self._passes(last):
                 return outcome, tests
             tests = tests[tests.index(last) + 1 :]
@@ -213,17 +231,19 @@ class Touched(NamedTuple):
     def covering(self, mutant: Mutant) -> list[str]:
         """The tests that run the function; for code that runs at an import, or a function that no test runs, those
         that run anything of the module. Those come first that will tell soonest: of a file named after the module, and
-        those that take little time."""
-        found = self.tests.get(mutant.place) or list(
-            {
-                each: None
-                for name, given in self.tests.items()
-                if name.startswith(f"{mutant.path} ")
-                for each in given
-            }
-        )
+        those that take little time. Those that would take too long together are left out: nearly every test runs a
+        constructor of the server."""
+        of_module = {
+            each: None
+            for name, given in self.tests.items()
+            if name.startswith(f"{mutant.path} ")
+            for each in given
+        }
+        found = list(self.tests.get(mutant.place) or of_module)
         stem = Path(mutant.path).stem.strip("_")
-        return sorted(found, key=lambda test: self.seconds.get(test, 0) * (NAMESAKE if stem in test else 1))
+        found.sort(key=lambda test: self.seconds.get(test, 0) * (NAMESAKE if stem in test else 1))
+        together = list(accumulate(self.seconds.get(test, 0) for test in found))
+        return found[: max(bisect_right(together, TOGETHER_SECONDS), 1)]
 
 
 def touched(file: Path, learn: list[str] | None = None) -> Touched:
@@ -232,7 +252,7 @@ def touched(file: Path, learn: list[str] | None = None) -> Touched:
     if file.exists() and not learn:
         return read(file)
     known, part = read(file) if file.exists() else Touched({}, {}), file.with_suffix(".part")
-    wanted = learn or [ALL]
+    wanted = learn or list(ALL)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.touching", "--touched", str(part)]
     with Trial(known) as trial:
         options = ["-p", "no:cacheprovider", f"--basetemp={trial.home / 'tmp'}", *wanted]

@@ -17,6 +17,7 @@ from pykafkad.coordinator.runtime.kind import MachineKind
 from pykafkad.coordinator.runtime.runtime import CoordinatorRuntime, partition_for
 from pykafkad.coordinator.runtime.shard import Shard
 from pykafkad.coordinator.runtime.timers import Timers
+from pykafkad.coordinator.runtime.writing import BATCH_BYTES, RECORD_BYTES
 from pykafkad.errors import KafkaError
 from pykafkad.hot import records
 from pykafkad.pure.effects import NO_PRODUCER, Caller, Effects, UnknownRecord
@@ -366,7 +367,7 @@ def test_timers_that_were_all_cancelled_can_be_set_anew(desk: CounterDesk) -> No
 
 
 def test_a_log_that_refuses_a_batch_has_no_coordinator(
-    desk: CounterDesk, monkeypatch: pytest.MonkeyPatch
+    desk: CounterDesk, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     def refuse(*arguments: Any, **how: Any) -> Any:
         raise KafkaError(errors.CORRUPT_MESSAGE)
@@ -376,6 +377,7 @@ def test_a_log_that_refuses_a_batch_has_no_coordinator(
         patch.setattr(Log, "append_built", refuse)
         requests = [desk.count(), desk.count()]
         desk.broker.end_pass()
+    assert f"{TOPIC}-0 does not take records of counters: CORRUPT_MESSAGE" in capfd.readouterr().err
     assert [request.told for request in requests] == [-errors.NOT_COORDINATOR] * 2
     assert desk.counted() == -errors.NOT_COORDINATOR
     desk = desk.restarted()
@@ -436,6 +438,20 @@ def test_what_no_batch_holds_is_refused_and_changes_nothing(
     assert desk.counted("k", producer) == 1
 
 
+def test_a_batch_may_be_as_large_as_the_topic_allows(desk: CounterDesk) -> None:
+    desk.partition().settings.segment_bytes = 200
+    longest = 200 - BATCH_BYTES - RECORD_BYTES - len("1")
+    assert desk.counted("k" * (longest + 1)) == -errors.UNKNOWN_SERVER_ERROR
+    assert desk.counted("k" * longest) == 1
+    requests = [desk.count(key * 50) for key in "abcd"]
+    desk.broker.end_pass()
+    assert [request.told for request in requests] == [1] * 4
+    assert [count for _, _, count in desk.batches()] == [1] * 5, "each does not fit to the one before it"
+    requests = [desk.count(key) for key in "abcdefgh"]
+    desk.broker.end_pass()
+    assert [count for _, _, count in desk.batches()][5:] == [4, 4]
+
+
 def test_a_coordinator_that_stopped_leads_nothing_any_more(desk: CounterDesk) -> None:
     waiting = desk.ask(lambda counters, caller: counters.wait(caller))
     desk.runtime.stop()
@@ -460,6 +476,26 @@ def test_who_loses_the_leadership_refuses_whoever_waits_and_what_it_promised(des
     assert desk.end_transaction((7, 0), True) == errors.NOT_COORDINATOR
     assert desk.batches() == [(-1, -1, 1)], "what was pending is never written"
     assert desk.counts == {}
+
+
+def test_a_partition_that_is_removed_and_comes_back_is_led_in_any_epoch(desk: CounterDesk) -> None:
+    assert desk.counted() == 1
+    waiting, promised = desk.ask(lambda counters, caller: counters.wait(caller)), desk.count()
+    desk.runtime.resigned(0, 5)
+    desk.runtime.removed(0)
+    desk.broker.end_pass()
+    assert waiting.told == promised.told == -errors.NOT_COORDINATOR
+    desk.runtime.elected(0, 1)
+    desk.broker.settle()
+    assert desk.counts == {"a": 1}
+
+
+def test_answers_that_wait_for_the_disk_are_refused_when_the_partition_is_removed(flushed: Any) -> None:
+    counted = flushed.count()
+    flushed.broker.end_pass()
+    assert counted.told is None
+    flushed.runtime.removed(0)
+    assert counted.told == -errors.NOT_COORDINATOR
 
 
 def test_a_request_in_slices_is_refused_where_the_leadership_is_lost_meanwhile(desk: CounterDesk) -> None:
@@ -678,6 +714,20 @@ def test_the_marker_of_an_older_transaction_coordinator_is_refused(desk: Counter
     desk.counted("b", (7, 0))
     assert desk.end_transaction((7, 0), False, epoch=3) == errors.TRANSACTION_COORDINATOR_FENCED
     assert desk.runtime.shard(0).machine.open == {7: {"b": 2}}
+
+
+def test_the_end_of_a_transaction_that_cannot_be_replayed_is_loaded_from_the_log(
+    desk: CounterDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.counted("b", (7, 0))
+    with monkeypatch.context() as patch:
+        patch.setattr(Counters, "end_transaction", lambda *ends: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            desk.end_transaction((7, 0), True)
+        desk.broker.end_pass()
+    desk.runtime.shard(0)
+    desk.broker.settle()
+    assert desk.counts == {"b": 1}
 
 
 def test_a_transactions_record_that_cannot_be_replayed_is_loaded_from_the_log(

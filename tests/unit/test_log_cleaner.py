@@ -300,7 +300,6 @@ def test_the_greatest_lag_counts_more_than_the_ratio(home: Home) -> None:
     home.timers.advance(7 * DAY_MS)
     home.finish()
     assert len(contents(partition)) == 2
-    assert home.cleaner.longest_delay_ms == 0
 
 
 def test_an_open_segment_is_rolled_by_the_greatest_lag_like_by_its_age(home: Home) -> None:
@@ -355,7 +354,6 @@ def test_the_dirtiest_log_comes_first_and_each_has_one_thread(tmp_path: Path) ->
     cleaner = home.cleaner
     assert [cleaner.is_busy(partition) for partition in partitions] == [True, True, False, False]
     assert cleaner.running == len(home.threads.waiting) == 2
-    assert cleaner.dirtiest_ratio > 0.8
     home.timers.advance(15_001)
     assert cleaner.running == len(home.threads.waiting) == 2
     home.finish()

@@ -160,6 +160,14 @@ def test_a_log_that_lies_elsewhere_than_it_was_thought_is_led(tmp_path: Path) ->
     assert [found.leader_epoch for _, found in sorted(node.storage.partitions.items())] == epochs
 
 
+def test_a_log_that_was_moved_by_hand_between_good_directories_keeps_its_leader_epoch(tmp_path: Path) -> None:
+    _, storage = made(tmp_path)
+    storage.disks["t", 1] = C
+    node = Node(tmp_path, Disks(storage.disks, A, B, C))
+    assert node.told()[1] == (1, [1], [C])
+    assert len({partition.leader_epoch for partition in node.image.topics["t"].partitions}) == 1
+
+
 def test_a_directory_that_fails_while_it_is_loaded(tmp_path: Path) -> None:
     _, storage = made(tmp_path)
 

@@ -137,6 +137,44 @@ def test_what_is_written_meanwhile_moves_too(home: Home, monkeypatch: pytest.Mon
     assert len(read_all(again.partitions[KEY])) == 57
 
 
+def test_what_is_copied_at_once_is_so_many_bytes_of_the_first_files(home: Home) -> None:
+    partition = home.create()
+    fill(partition, 20)
+    home.move(1)
+    (moving,) = home.logs.moves
+    sizes = [segment.size for segment in partition.segments]
+    for limit in (sizes[0] - 1, sizes[0], sizes[0] + 1, sum(sizes[:2]), sum(sizes) + 1):
+        pieces = moving.missing(limit)
+        assert sum(end - start for _, start, end in pieces) == min(limit, sum(sizes))
+        assert all(end > start for _, start, end in pieces)
+
+
+@pytest.mark.parametrize("bytes_behind", [500, 2500])
+def test_the_last_bytes_are_copied_by_the_loop_if_they_are_few(
+    home: Home, monkeypatch: pytest.MonkeyPatch, bytes_behind: int
+) -> None:
+    """However long the file is that they belong to."""
+    monkeypatch.setattr(move, "LAST_BYTES", 1000 * move.LITTLE)
+    jobs: list[list[str]] = []
+    copy = move.copy
+
+    def noted(source: str, target: str, pieces: list[move.Piece]) -> list[move.Piece]:
+        jobs.append([name for name, _, _ in pieces if name.endswith(".log")])
+        return copy(source, target, pieces)
+
+    monkeypatch.setattr(move, "copy", noted)
+    partition = home.create()
+    fill(partition, 6)
+    home.move(1)
+    home.threads.step()
+    before, size = len(jobs), partition.log_end_offset
+    fill(partition, 1, bytes_behind)
+    home.threads.all()
+    assert where(partition) == "b" and len(read_all(partition)) == size + 1
+    by_threads = any(jobs[before:-1])
+    assert (by_threads, bool(jobs[-1])) == ((False, True) if bytes_behind < 1000 else (True, False))
+
+
 def test_a_batch_that_is_queued_is_written_first(home: Home) -> None:
     partition = home.create()
     fill(partition, 2)

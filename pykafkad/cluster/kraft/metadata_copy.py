@@ -193,7 +193,7 @@ class MetadataCopy(MetadataLog):
             self.last_epoch = batch.leader_epoch
         if not self._size:
             self.last_epoch = self._epochs.epoch_at(base - 1) if base else -1
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         os.ftruncate(self._fd, self._size)
         self._first_ms = int.from_bytes(os.pread(self._fd, 8, 35), "big") if self._size else -1
         metadata_files.remove(self.directory, [segment_name(base, each) for each in (INDEX, TIME_INDEX)])
@@ -220,7 +220,7 @@ class MetadataCopy(MetadataLog):
     def begin_snapshot(self, snapshot: SnapshotId) -> None:
         self._end_part()
         path = self._path(snapshot) + PART
-        self._part = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        self._part = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o644)
 
     def add_piece(self, position: int, data: bytes) -> None:
         os.pwrite(self._part, data, position)

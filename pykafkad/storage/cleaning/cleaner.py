@@ -50,9 +50,6 @@ class LogCleaner:
         self._stopped = False
         self._throttle = Throttle()
         self.uncleanable: dict[str, set[TopicPartition]] = {}  # by log directory
-        self.dirtiest_ratio = 0.0
-        self.longest_delay_ms = 0
-        self.last_survey_ms = manager.clock.now_ms()
         self.last = Statistics()
         self.reconfigure()
 
@@ -114,7 +111,6 @@ class LogCleaner:
     def turn(self) -> None:
         """Measure all logs, then clean those that are due."""
         if self._survey is None and not self._stopped:
-            self.last_survey_ms = self._manager.clock.now_ms()
             self._survey = self._surveyed()
             self._go_on()
 
@@ -131,7 +127,6 @@ class LogCleaner:
     def _surveyed(self) -> Iterator[None]:
         """Collect the logs that are due, with a pause for others now and then."""
         due: list[tuple[float, int, Log]] = []
-        ratios, delays = [0.0], [0]
         room = WORK_A_TURN
         for partition in self._manager:
             room -= 1
@@ -142,14 +137,10 @@ class LogCleaner:
                 continue
             room -= MEASURE_WORK
             dirt = self._measured(partition)
-            if dirt is not None:
-                ratios.append(dirt.ratio)
-                delays.append(dirt.delay_ms)
-                if dirt.is_due(partition.config["min.cleanable.dirty.ratio"]):
-                    due.append((dirt.ratio, -len(due), partition))
+            if dirt is not None and dirt.is_due(partition.config["min.cleanable.dirty.ratio"]):
+                due.append((dirt.ratio, -len(due), partition))
         due.sort()
         self._due = [partition for _, _, partition in due]
-        self.dirtiest_ratio, self.longest_delay_ms = max(ratios), max(delays)
 
     def _may_clean(self, partition: Log) -> bool:
         if not partition.rules.compacted or len(partition.segments) < 2:

@@ -47,7 +47,7 @@ def append(
     entry = _ENTRY.pack(
         VERSION, completed.producer_id, completed.first_offset, completed.last_offset, last_stable_offset
     )
-    with open(path_of(directory, base_offset), "ab", buffering=0) as file:
+    with open(path_of(directory, base_offset), "ab") as file:
         file.write(entry)
 
 

@@ -363,7 +363,7 @@ def copy(source: str, target: str, pieces: list[Piece]) -> list[Piece]:
     for piece in pieces:
         name, start, end = piece
         try:
-            fd = os.open(f"{source}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+            fd = os.open(f"{source}/{name}", os.O_RDONLY)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -377,7 +377,7 @@ def copy(source: str, target: str, pieces: list[Piece]) -> list[Piece]:
 
 
 def copy_bytes(source_fd: int, path: str, start: int, end: int) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
     try:
         while start < end:
             try:

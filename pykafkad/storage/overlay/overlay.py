@@ -82,7 +82,7 @@ def _sort_in(source: Source, name: str, path: str) -> None:
 def is_in_use(path: str) -> bool:
     """Whether a broker holds the directory's lock: it would change the files under our feet."""
     try:
-        fd = os.open(f"{path}/{LOCK}", os.O_RDONLY | os.O_CLOEXEC)
+        fd = os.open(f"{path}/{LOCK}", os.O_RDONLY)
     except FileNotFoundError:
         return False
     try:
