@@ -7,6 +7,9 @@ cdef extern from "new_directory.h" nogil:
         size_t size
     int new_directory(const char *path, const new_file *files, int count)
 
+cdef extern from "Python.h":
+    bytes PyUnicode_EncodeFSDefault(object path)
+
 cdef struct directory_to_make:
     const char *path
     new_file *files
@@ -14,18 +17,21 @@ cdef struct directory_to_make:
 
 
 cdef class NewDirectories:
-    """What is to be made: `wanted` has (path, ((name, content), ...)) for each, all of it bytes, and is kept since the C
-    structures point into it."""
+    """What is to be made: `wanted` has (path, ((name, content), ...)) for each, names and contents as bytes."""
 
-    cdef tuple wanted
+    cdef list wanted  # kept, since the C structures point into it
     cdef directory_to_make *directories
     cdef new_file *files
     cdef Py_ssize_t count
 
     def __cinit__(self, wanted):
-        self.wanted = tuple(wanted)
+        cdef Py_ssize_t files = 0
+        cdef tuple contents
+        self.wanted = []
+        for path, contents in wanted:
+            self.wanted.append((PyUnicode_EncodeFSDefault(path), contents))
+            files += len(contents)
         self.count = len(self.wanted)
-        cdef Py_ssize_t files = sum([len(contents) for _, contents in self.wanted])
         self.directories = <directory_to_make *>malloc((self.count + 1) * sizeof(directory_to_make))
         self.files = <new_file *>malloc((files + 1) * sizeof(new_file))
         if self.directories == NULL or self.files == NULL:
@@ -50,7 +56,7 @@ cdef class NewDirectories:
         return 0
 
     def make(self):
-        """Of each 0 or an errno value: where that is EEXIST nothing was done, else what was made until then is there."""
+        """Of each 0; or an errno value, and what was made until then is there; or a negative one, and nothing is."""
         cdef Py_ssize_t i
         with nogil:
             for i in range(self.count):

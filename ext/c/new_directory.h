@@ -11,8 +11,10 @@ typedef struct {
   size_t size;
 } new_file;
 
-/* Makes the directory and then its files, in their order. Returns 0 or an errno value; what was made until
- * then stays. Where something has the directory's name already that is EEXIST, and nothing in it is touched.
+/* Makes the directory and then its files, in their order. Returns 0; or an errno value, and what was made
+ * until then stays; or a negative one where the directory could not be made, since something has its name
+ * already
+ * (-EEXIST), or for another reason: then nothing was done.
  */
 int new_directory(const char *path, const new_file *files, int count);
 

@@ -13,8 +13,8 @@ from pykafkad.cluster.dynamic_config import OF_TOPICS
 from pykafkad.cluster.image import TOPIC_RESOURCE
 from pykafkad.config import TopicConfig
 from pykafkad.logs import logger
-from pykafkad.pure.replication import Members
 from pykafkad.slices import GO_ON, Wait
+from pykafkad.storage.directories import NewPartition
 from pykafkad.storage.files import TopicPartition
 from pykafkad.uuids import ZERO
 
@@ -28,10 +28,11 @@ if TYPE_CHECKING:
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.config import BrokerConfig
     from pykafkad.messages import PartitionRecord
+    from pykafkad.pure.replication import Members
     from pykafkad.slices import Work
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.moves.moves import Placement
-    from pykafkad.storage.preparing import NewPartition, Preparation
+    from pykafkad.storage.preparing import Preparation
 
     Opened = tuple[Topic, int]  # and the index of a partition
 
@@ -78,11 +79,9 @@ log = logger("controller")
 
 
 def new_partition(
-    name: str, index: int, topic_id: bytes, stated: PartitionRecord | PartitionInfo
+    key: TopicPartition, topic_id: bytes, stated: PartitionRecord | PartitionInfo
 ) -> NewPartition:
-    from pykafkad.storage.preparing import NewPartition
-
-    return NewPartition((name, index), topic_id, stated.leader_epoch, stated.directories[0])
+    return NewPartition(key, topic_id, stated.leader_epoch, stated.directories[0])
 
 
 class LogsPublisher:
@@ -103,6 +102,7 @@ class LogsPublisher:
         self._node_id = node_id
         self._recover = recover
         self._configs: dict[bytes, TopicConfig] = {}  # by topic id; ZERO: of topics without any of their own
+        self._ahead: set[TopicPartition] = set()  # what was prepared with its records
 
     def publish(self, delta: Delta) -> Work:
         for topic in delta.deleted.values():
@@ -119,24 +119,29 @@ class LogsPublisher:
         for topic_id in (*delta.created, *{**delta.grown, **delta.elected}):
             topic = self._image.topics_by_id.get(topic_id)
             if topic is not None:
-                keys = ((topic.name, index) for index in delta.leaders_of(topic))
-                yield from ((topic, key[1]) for key in keys if key not in lost)
+                for index in delta.leaders_of(topic):
+                    if not lost or (topic.name, index) not in lost:
+                        yield topic, index
 
     # -- new partitions' files, which threads make: a disk may take milliseconds for each
 
     def preparation(self, records: Sequence[Record]) -> Preparation | None:
         """What the thread that writes these records can make for the first of the new partitions, so that nobody waits
         for a second one; None where there is nothing."""
-        some = [message for message, _ in records[: 2 * FEW]]
-        names = {record.topic_id: record.name for record in some if record.api_key == TOPIC}
+        names: dict[bytes, str] = {}
         wanted: list[NewPartition] = []
-        for record in some:
-            if record.api_key == PARTITION and self._is_ours(record) and len(wanted) < FEW:
+        for record, _ in records[: 2 * FEW]:
+            if record.api_key == TOPIC:
+                names[record.topic_id] = record.name
+            elif record.api_key == PARTITION and self._is_ours(record) and len(wanted) < FEW:
                 known = self._image.topics_by_id.get(record.topic_id)
-                name = names.get(record.topic_id, known.name if known is not None else None)
+                name = names.get(record.topic_id) if known is None else known.name
                 if name is not None:
-                    wanted.append(new_partition(name, record.partition_id, record.topic_id, record))
-        return self._storage.preparation(wanted) if wanted else None
+                    wanted.append(new_partition((name, record.partition_id), record.topic_id, record))
+        if not wanted:
+            return None
+        self._ahead.update(new.key for new in wanted)
+        return self._storage.preparation(wanted)
 
     def _open_prepared(self, todo: Iterator[Opened]) -> Work:
         """Open these when their files are there, as those are that came with their records. While some are opened, a
@@ -153,19 +158,26 @@ class LogsPublisher:
     def _prepare(self, todo: Iterator[Opened]) -> tuple[list[Opened], Preparation | None, Wait] | None:
         """The next of these, what is prepared for them, and what to wait for until it is."""
         some = list(islice(todo, PREPARED_AT_ONCE))
-        wanted = [new for new in (self._new(topic, index) for topic, index in some) if new is not None]
+        if not some:
+            return None
+        wanted = [new for topic, index in some if (new := self._new(topic, index)) is not None]
         prepared = Wait()
         if wanted:
             return some, self._storage.prepare(wanted, prepared.come), prepared
         prepared.come()
-        return (some, None, prepared) if some else None
+        return some, None, prepared
 
     def _new(self, topic: Topic, index: int) -> NewPartition | None:
-        """What has to be made for this partition; None: there is a log, or there will be none here."""
+        """What has to be made for this partition; None: it is made, or there will be none here."""
+        name = topic.name
+        key = name, index
+        if key in self._ahead:
+            self._ahead.remove(key)
+            return None
         is_there = self._image.topics_by_id.get(topic.id) is topic
         partition = topic.partitions[index]
-        if is_there and self._is_ours(partition) and self._storage.get(topic.name, index) is None:
-            return new_partition(topic.name, index, topic.id, partition)
+        if is_there and self._is_ours(partition) and self._storage.get(name, index) is None:
+            return new_partition(key, topic.id, partition)
         return None
 
     def _is_ours(self, partition: PartitionRecord | PartitionInfo) -> bool:
@@ -196,9 +208,8 @@ class LogsPublisher:
         directory_id = partition.directories[0] if partition.directories else ZERO
         try:
             config = self.config_of(topic.name)
-            members = Members(partition.replicas, partition.isr, partition.partition_epoch)
             self._storage.create(
-                topic.name, index, topic.id, config, partition.leader_epoch, directory_id, members
+                topic.name, index, topic.id, config, partition.leader_epoch, directory_id, partition
             )
         except OSError as error:
             # It exists, and is offline: as in Kafka when a log directory fails.

@@ -14,7 +14,7 @@ from functools import partial
 from pykafkad import errors
 from pykafkad.cluster.topic_names import INTERNAL
 from pykafkad.errors import KafkaError
-from pykafkad.pure.replication import NOWHERE, UNKNOWN, Leadership, Members
+from pykafkad.pure.replication import NOWHERE, UNKNOWN, Leadership
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from pykafkad.hot.segment import Appended, FileRange
     from pykafkad.pure.fetch_session import Followed, Session
     from pykafkad.pure.producer_state import ProducerState
+    from pykafkad.pure.replication import Members
     from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.context import Done
     from pykafkad.storage.log.log import Log
@@ -116,11 +117,14 @@ class Replica:
     def lead(self, leader_epoch: int, members: Members | None = None) -> None:
         """This node leads in that epoch; in one in which it leads already the ISR may be another. None: nobody else is
         a replica."""
-        alone = (self.surroundings.node_id,)
-        members = members or Members(alone, alone)
-        if self.leadership is None or self.leader_epoch != leader_epoch:
+        is_new = self.leadership is None or self.leader_epoch != leader_epoch
+        if members is None:
+            alone = (self.surroundings.node_id,)
+            if is_new:
+                self.become_leader(leader_epoch, alone, alone)
+        elif is_new:
             self.become_leader(leader_epoch, members.replicas, members.isr, members.partition_epoch)
-        elif members.partition_epoch > self.leadership.partition_epoch:
+        elif self.leadership is not None and members.partition_epoch > self.leadership.partition_epoch:
             self.isr_confirmed(leader_epoch, members.isr, members.partition_epoch)
 
     def assigned(self, replicas: Sequence[int]) -> None:

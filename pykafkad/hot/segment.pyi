@@ -15,10 +15,10 @@ def limit_open_files(most: int, let_go: Callable[[], None] | None, descriptors: 
 
 class NewDirectories:
     """For each (path, ((name, content), ...)) a directory that is not there yet, with these files in it. `make` is for a
-    thread: it holds no interpreter's lock. It gives 0 or an errno value for each; where that is EEXIST nothing was done,
-    else what was made until then is there."""
+    thread: it holds no interpreter's lock. It gives for each 0; or an errno value, and what was made until then is there;
+    or a negative one, and nothing is."""
 
-    def __init__(self, wanted: Iterable[tuple[bytes, tuple[tuple[bytes, bytes], ...]]]) -> None: ...
+    def __init__(self, wanted: Iterable[tuple[str, tuple[tuple[bytes, bytes], ...]]]) -> None: ...
     def make(self) -> list[int]: ...
 
 class SegmentFile:

@@ -14,22 +14,23 @@ from functools import lru_cache
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from typing import Protocol
+
+    class Members(Protocol):
+        """Who has a partition, as the metadata says."""
+
+        @property
+        def replicas(self) -> Sequence[int]: ...
+        @property
+        def isr(self) -> Sequence[int]: ...
+        @property
+        def partition_epoch(self) -> int: ...
+
 
 UNKNOWN = -1
 NEVER_MS = -(1 << 62)
 NO_LIMIT = 1 << 63
 NOWHERE = -1
-
-
-class Members:
-    """Who has a partition, as the metadata says."""
-
-    __slots__ = ("isr", "partition_epoch", "replicas")
-
-    def __init__(self, replicas: Sequence[int], isr: Sequence[int], partition_epoch: int = 0) -> None:
-        self.replicas = replicas
-        self.isr = isr
-        self.partition_epoch = partition_epoch
 
 
 class Follower:
@@ -77,6 +78,11 @@ def members_of(*nodes: int) -> frozenset[int]:
     return frozenset(nodes)
 
 
+@lru_cache(maxsize=1_000)
+def others_of(node: int, *nodes: int) -> tuple[int, ...]:
+    return tuple(each for each in nodes if each != node)
+
+
 NO_FOLLOWERS: Mapping[int, Follower] = {}  # which partitions of a single replica share, too
 
 
@@ -118,7 +124,7 @@ class Leadership:
         self.isr = self.maximal_isr = members_of(*isr)
         self.asked_for: frozenset[int] | None = None  # an ISR that the controller has not confirmed yet
         # Members of the ISR get one replica.lag.time.max.ms to show that they are in sync.
-        others = [each for each in replicas if each != node_id]
+        others = others_of(node_id, *replicas)
         self.followers = NO_FOLLOWERS
         if others:
             self.followers = {each: Follower(now_ms if each in self.isr else NEVER_MS) for each in others}
@@ -126,7 +132,7 @@ class Leadership:
 
     def assigned(self, replicas: Iterable[int], now_ms: int) -> None:
         """Others are replicas now, in the same epoch: those that stay are known as they were."""
-        others = [each for each in replicas if each != self.node_id]
+        others = others_of(self.node_id, *replicas)
         if set(others) != set(self.followers):
             known = self.followers
             self.followers = {each: known.get(each) or Follower(NEVER_MS) for each in others}

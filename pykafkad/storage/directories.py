@@ -15,6 +15,7 @@ from pykafkad import uuids
 from pykafkad.errors import StartupError
 from pykafkad.logs import logger
 from pykafkad.properties import parse
+from pykafkad.pure.leader_epochs import beginning
 from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.files import StorageError
@@ -23,6 +24,9 @@ from pykafkad.storage.syncs import Syncs
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from pykafkad.pure.leader_epochs import Entries
+    from pykafkad.storage.files import TopicPartition
 
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
@@ -36,6 +40,26 @@ log = logger("storage")
 
 def nobody() -> None:
     """Whom a directory tells that it failed when it is nobody's."""
+
+
+class NewPartition:
+    """One that this broker will lead in that epoch, or follow (None), in the log directory of that id."""
+
+    __slots__ = ("directory_id", "is_whole", "key", "leader_epoch", "topic_id")
+
+    def __init__(
+        self, key: TopicPartition, topic_id: bytes, leader_epoch: int | None, directory_id: bytes
+    ) -> None:
+        self.key = key
+        self.topic_id = topic_id
+        self.leader_epoch = leader_epoch
+        self.directory_id = directory_id
+        self.is_whole = False  # whether all files are there; else a thread may be about to make them
+
+    @property
+    def epochs(self) -> Entries:
+        """And the offset at which each begins."""
+        return () if self.leader_epoch is None else beginning(self.leader_epoch, 0)
 
 
 class LogDirectory:

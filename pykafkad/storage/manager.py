@@ -20,7 +20,7 @@ from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.checkpoints.checkpointing import Checkpointing
 from pykafkad.storage.cleaning.compaction import Compaction
 from pykafkad.storage.deletions import Deletions
-from pykafkad.storage.directories import LogDirectory, settle_identity
+from pykafkad.storage.directories import LogDirectory, NewPartition, settle_identity
 from pykafkad.storage.files import StorageError, TopicPartition
 from pykafkad.storage.flushing import Flushing
 from pykafkad.storage.log.context import LogContext
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pykafkad.storage.log.settings import TopicConfig
     from pykafkad.storage.log.truncations import Truncations
     from pykafkad.storage.moves.moves import Placement
-    from pykafkad.storage.preparing import NewPartition, Preparation, Prepared
+    from pykafkad.storage.preparing import Preparation, Prepared
     from pykafkad.storage.recovery.scrubber import Scrubber
     from pykafkad.storage.retention import Retention
     from pykafkad.workers import Submit
@@ -399,21 +399,21 @@ class LogManager:
     ) -> Log:
         if directory_id == uuids.ZERO:
             directory_id = self.place(1)[0]
-        directory = next((each for each in self.online if each.directory_id == directory_id), None)
+        directory = self._by_id(directory_id)
         if directory is None:
             raise StorageOffline(f"the log directory of {topic}-{index} is offline")
-        if self.unusable.get((topic, index)) == topic_id:
+        if self.unusable and self.unusable.get((topic, index)) == topic_id:
             raise StorageOffline(f"the log of {topic}-{index} could not be loaded")
         settings = self.settings(topic, config)
         partition = self.log_class(topic, index, topic_id, directory, settings, self.context)
         try:
             path = partition.directory
             noted = self._prepared.take(path) if self._prepared is not None else None
-            if noted is not None and noted.is_whole and noted.partition.topic_id == topic_id:
-                partition.stored_epochs = noted.partition.epochs
+            if noted is not None and noted.is_whole and noted.topic_id == topic_id:
+                partition.stored_epochs = noted.epochs
                 partition.add_segment(0, self.clock.now_ms(), made=True)
             else:
-                make_directory(path, is_ours=noted is not None)
+                make_directory(path, is_noted=noted is not None)
                 partition.add_segment(0, self.clock.now_ms())
                 self._save_soon(partition)
         except OSError as error:
@@ -421,6 +421,12 @@ class LogManager:
             self.drop_offline()
             raise
         return partition
+
+    def _by_id(self, directory_id: bytes) -> LogDirectory | None:
+        for each in self.directories:
+            if each.directory_id == directory_id and each.failure is None:
+                return each
+        return None
 
     def delete(self, topic: str, index: int) -> None:
         """The partition is gone at once, its files are after file.delete.delay.ms: who reads them may end. What it
@@ -621,12 +627,14 @@ class LogManager:
             directory.unlock()
 
 
-def make_directory(path: str, is_ours: bool) -> None:
-    """`is_ours`: what is there, if anything is, was prepared."""
+def make_directory(path: str, is_noted: bool) -> None:
+    """`is_noted`: a thread has begun to prepare it, or may just be at it."""
     try:
         os.mkdir(path)
     except FileExistsError:
-        if not is_ours:  # whatever it is, it is no partition of this broker
+        from pykafkad.storage.preparing import is_as_made
+
+        if not (is_noted and is_as_made(path)):  # whatever it is, it is no partition of this broker
             files.set_aside(path)
             os.mkdir(path)
 

@@ -10,8 +10,9 @@ import pytest
 from pykafkad.slices import Slices
 from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.storage.directories import NewPartition
 from pykafkad.storage.manager import LogManager
-from pykafkad.storage.preparing import FILES, NewPartition, Preparation
+from pykafkad.storage.preparing import FILES, Preparation
 from tests.storage_kit import TOPIC_ID, Threads, append, batch, manager, read_all, topic_config
 from tests.unit.metadata_fakes import FakeStorage, Hasty, Later, creatable, create, open_broker
 
@@ -30,12 +31,21 @@ class Home:
         self.logs.submit = self.threads.submit
         self.through = 0
 
+    def wanted(self, topic_id: bytes = TOPIC_ID) -> list[NewPartition]:
+        directory_id = self.logs.directories[0].directory_id
+        return [NewPartition(key, topic_id, 0, directory_id) for key in KEYS]
+
     def prepare(self, topic_id: bytes = TOPIC_ID) -> Preparation:
         def done() -> None:
             self.through += 1
 
-        directory_id = self.logs.directories[0].directory_id
-        return self.logs.prepare([NewPartition(key, topic_id, 0, directory_id) for key in KEYS], done)
+        return self.logs.prepare(self.wanted(topic_id), done)
+
+    def put(self, index: int, data: bytes) -> None:
+        """A directory that looks like one of a partition, with this in its log."""
+        path = self.path / f"orders-{index}"
+        path.mkdir()
+        (path / FILES[0]).write_bytes(data)
 
     def create(self, index: int, epoch: int = 0) -> Any:
         return self.logs.create("orders", index, TOPIC_ID, CONFIG, epoch)
@@ -86,14 +96,13 @@ def test_what_the_thread_makes_of_a_partition_that_is_deleted_meanwhile_is_remov
 
 
 def test_a_log_that_is_made_while_the_thread_is_at_it_says_its_own_epoch_at_the_end(home: Home) -> None:
-    home.prepare()
+    preparation = home.logs.preparation(home.wanted())
+    preparation.make()
     home.create(0, epoch=3)
     home.logs.save_new()
-    assert home.text(0, files.LEADER_EPOCHS) == "0\n1\n3 0\n"
-    (home.path / "orders-0" / files.LEADER_EPOCHS).write_text(
-        "0\n1\n0 0\n"
-    )  # the thread was in the middle of it
-    home.threads.all()
+    assert home.text(0, files.LEADER_EPOCHS) == "0\n1\n3 0\n" and home.names().count("orders-0") == 1
+    (home.path / "orders-0" / files.LEADER_EPOCHS).write_text("0\n1\n0 0\n")  # the thread was at it still
+    preparation.through()
     home.logs.save_new()
     assert home.text(0, files.LEADER_EPOCHS) == "0\n1\n3 0\n"
 
@@ -143,12 +152,25 @@ def test_what_has_a_record_or_another_file_in_it_is_not_removed(home: Home, name
     assert len(list((home.path / "orders-0").iterdir())) >= len(FILES)
 
 
-def test_what_was_there_before_is_set_aside_as_ever(home: Home) -> None:
-    (home.path / "orders-0").mkdir()
-    (home.path / "orders-0" / FILES[0]).write_bytes(b"of another topic")
+@pytest.mark.parametrize("is_begun", [True, False])
+def test_what_was_there_before_is_not_removed(home: Home, is_begun: bool) -> None:
+    home.put(0, b"")
+    preparation = home.logs.preparation(home.wanted())
+    if is_begun:
+        preparation.make()
+    preparation.through()
+    preparation.take_back()
+    assert home.names() == ["orders-0"]
+
+
+@pytest.mark.parametrize("is_through", [True, False])
+def test_what_was_there_before_is_set_aside_as_ever(home: Home, is_through: bool) -> None:
+    home.put(0, b"of another topic")
     home.prepare()
-    home.threads.all()
+    if is_through:
+        home.threads.all()
     assert home.create(0).log_end_offset == 0
+    home.threads.all()
     stray = [name for name in home.names() if files.is_marked(name, "stray")]
     assert len(stray) == 1
     assert (home.path / stray[0] / FILES[0]).read_bytes() == b"of another topic"
@@ -249,7 +271,7 @@ def test_few_partitions_are_made_by_the_thread_that_writes_their_records(tmp_pat
     create(broker, creatable("narrow", 7))
     later.all()
     created = [f"create narrow-{index}" for index in range(7)]
-    assert storage.events == ["make 7", *created, "take back 0", "take back 7"]
+    assert storage.events == ["make 7", *created, "take back 7"]
 
 
 def test_many_small_topics_are_prepared_together(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import gc
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,7 +16,6 @@ from pykafkad.clock import ManualClock
 from pykafkad.cluster.replica import Replica, Tail
 from pykafkad.cluster.replicas import Replicas
 from pykafkad.errors import KafkaError
-from pykafkad.pure.replication import Members
 from pykafkad.storage.manager import LogManager
 from tests.storage_kit import NOW_MS, TOPIC_ID, append, batch, broker_config, read_all, topic_config, values
 
@@ -208,13 +208,17 @@ def test_leading_in_the_same_epoch_changes_nothing_and_in_another_begins_anew(no
     assert replica.leadership is not None and replica.leader_id == 1
 
 
+def members(isr: tuple[int, ...], partition_epoch: int) -> Any:
+    return SimpleNamespace(replicas=(1, 2, 3), isr=isr, partition_epoch=partition_epoch)
+
+
 def test_the_members_that_the_metadata_names_count_and_later_ones_of_the_same_epoch_too(node: Node) -> None:
     replica = node.replica
-    replica.lead(1, Members((1, 2, 3), (1, 2), 4))
+    replica.lead(1, members((1, 2), 4))
     assert replica.leadership is not None and replica.leadership.isr == {1, 2}
-    replica.lead(1, Members((1, 2, 3), (1, 2, 3), 4))
+    replica.lead(1, members((1, 2, 3), 4))
     assert replica.leadership.isr == {1, 2}, "what is no newer changes nothing"
-    replica.lead(1, Members((1, 2, 3), (1,), 5))
+    replica.lead(1, members((1,), 5))
     assert replica.leadership.isr == {1} and replica.leadership.partition_epoch == 5
 
 

@@ -11,9 +11,8 @@ from pykafkad.cluster.image import NO_LEADER
 from pykafkad.cluster.logs_publisher import LogsPublisher
 from pykafkad.cluster.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
 from pykafkad.logs import logger
-from pykafkad.pure.replication import Members
 from pykafkad.slices import GO_ON
-from pykafkad.storage.preparing import NewPartition
+from pykafkad.storage.directories import NewPartition
 from pykafkad.uuids import ZERO
 
 TYPE_CHECKING = False
@@ -131,9 +130,7 @@ class Roles(LogsPublisher):
         is_new = replica.leadership is None or replica.leader_epoch != partition.leader_epoch
         if not is_new:
             replica.assigned(partition.replicas)
-        replica.lead(
-            partition.leader_epoch, Members(partition.replicas, partition.isr, partition.partition_epoch)
-        )
+        replica.lead(partition.leader_epoch, partition)
         coordinator = self._coordinators.get(replica.topic)
         if is_new and coordinator is not None:
             coordinator.elected(replica.index, partition.leader_epoch)
