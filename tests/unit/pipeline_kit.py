@@ -47,6 +47,10 @@ QUERIES = {
     "another key": ["CREATE STREAM o AS SELECT * FROM clicks PARTITION BY page;"],
     "a table": ["CREATE TABLE o AS SELECT * FROM people WHERE age > 4;"],
     "groups of a stream": ["CREATE TABLE o AS SELECT page, COUNT(*), SUM(ms) FROM clicks GROUP BY page;"],
+    "aggregates of some columns": [
+        "CREATE TABLE o AS SELECT page, SUM(REDUCE(ARRAY[ms, 1], 0, (s, x) => s + x)), LATEST_BY_OFFSET(who) FROM clicks "
+        "GROUP BY page;"
+    ],
     "groups of a table": ["CREATE TABLE o AS SELECT town, COUNT(*), SUM(age) FROM people GROUP BY town;"],
     "having": ["CREATE TABLE o AS SELECT town, COUNT(*) FROM people GROUP BY town HAVING COUNT(*) > 1;"],
     "windows": [

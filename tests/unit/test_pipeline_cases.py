@@ -134,6 +134,14 @@ class TestGroups:
             None,
         ]
 
+    def test_an_aggregate_may_be_of_any_expression_of_its_columns(self) -> None:
+        made = "SUM(REDUCE(ARRAY[ms, 1], 0, (s, x) => s + x)) AS n, LATEST_BY_OFFSET(who) AS last"
+        query = f"CREATE TABLE o AS SELECT page, {made} FROM clicks GROUP BY page;"
+        assert out([CLICKS, query], click("a", "x", 4), click("b", "x", 7)) == [
+            ("x", {"N": 5, "LAST": "a"}, 0),
+            ("x", {"N": 13, "LAST": "b"}, 0),
+        ]
+
     def test_expressions_of_what_is_grouped_by_may_be_selected(self) -> None:
         query = "CREATE TABLE o AS SELECT ms % 2 AS odd, (ms % 2) * 10 + COUNT(*) AS x FROM clicks GROUP BY ms % 2;"
         assert out([CLICKS, query], click("a", "x", 3), click("a", "x", 5)) == [

@@ -98,9 +98,13 @@ class TestStateless:
         assert driven.seen((7,), None) == [((None, 7), None, 0)]
 
     def test_a_row_with_null_in_what_it_is_grouped_by_is_in_no_group(self) -> None:
-        driven = Driven(Group((itemgetter(0), itemgetter(1))))
+        driven = Driven(Group((itemgetter(0), itemgetter(1)), (0, 1)))
         assert driven.seen((1,), ("a", None)) == []
         assert driven.seen((1,), ("a", "b")) == [(("a", "b"), ("a", "b"), 0)]
+
+    def test_of_what_is_grouped_those_columns_go_on_that_are_aggregated(self) -> None:
+        assert Driven(Group((itemgetter(0),), ())).seen((1,), ("a", 2, 3)) == [(("a",), (), 0)]
+        assert Driven(Group((itemgetter(0),), (None, 1))).seen((1,), ("a", 2, 3)) == [(("a",), (None, 2), 0)]
 
 
 class TestTables:

@@ -12,9 +12,24 @@ from pykafkad.pipelines.hosts.spark import CircularQueries, LaneRun
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.stages import OUT, Bucket, Moving, Stages
-from pykafkad.pipelines.plan.topology import Plan
+from pykafkad.pipelines.plan.topology import Plan, States
 from pykafkad.pipelines.testing import prepared, run_case
 from tests.unit.pipeline_kit import INPUTS, PIPELINES, SOURCES, by_key
+
+
+def entered(stages: Stages, record: Record) -> list[Moving]:
+    """What follows from a record until it must move."""
+    bucket = Bucket({})
+    for source, push in stages.begin(record.topic):
+        push(source.row(record), bucket)
+    return bucket.moving
+
+
+def arrived(stages: Stages, moved: Moving, states: States) -> list[Moving]:
+    """What follows from a row in the bucket that it moved to."""
+    bucket = Bucket(states)
+    stages.arriving[moved.step, moved.port](moved.row, bucket)
+    return bucket.moving
 
 
 class Spread:
@@ -27,9 +42,7 @@ class Spread:
 
     def feed(self, record: Record) -> list[Record]:
         assert self.stages.plan.sink is not None
-        found, moving = [], deque[Moving]()
-        for entry in self.stages.begin(record.topic):
-            moving += self.stages.enter(entry, entry.source.row(record))
+        found, moving = [], deque(entered(self.stages, record))
         while moving:
             one = moving.popleft()
             if one.step == OUT:
@@ -42,7 +55,7 @@ class Spread:
         place = self.stages.entered[moved.step], self.stages.bucket(moved, self.buckets)
         self.used.add(place)
         states = pickle.loads(self.states.get(place, pickle.dumps({})))
-        follows = list(self.stages.arrive(moved, states))
+        follows = arrived(self.stages, moved, states)
         self.states[place] = pickle.dumps(states)
         return follows
 
@@ -99,16 +112,17 @@ def test_keys_are_spread() -> None:
 TOTAL = "CREATE TABLE o AS SELECT page, COUNT(*) AS n FROM clicks {window} GROUP BY page {having};"
 
 
-def gathered(query: str, clicks: list[tuple[str, int]]) -> list[tuple[Row, bytes]]:
+def gathered(
+    query: str, clicks: list[tuple[str, int]], states: States | None = None
+) -> list[tuple[Row, bytes]]:
     """What a batch of clicks says of a total's keys, and what each followed from."""
     stages = stages_of(query)
-    (entry,) = stages.begin("clicks")
-    bucket, found = Bucket({}, {}), []
+    bucket, found = Bucket({} if states is None else states, {}), []
     for number, (page, time) in enumerate(clicks):
         value = b'{"PAGE": "%s"}' % page.encode()
-        (moving,) = stages.enter(entry, entry.source.row(Record("clicks", None, value, time)))
+        (moving,) = entered(stages, Record("clicks", None, value, time))
         bucket.seq, bucket.moving = b"%d" % number, []
-        stages.arrived(*moving, bucket)
+        stages.arriving[moving.step, moving.port](moving.row, bucket)
         assert bucket.moving == []
     for one in stages.flush(1, bucket):
         found.append((one.row, bucket.seq))
@@ -130,6 +144,12 @@ def test_a_key_that_had_nothing_and_has_nothing_has_not_changed() -> None:
     assert [(row.window, row.columns) for row, _ in found] == [((1_000, 3_000), (3,))]
 
 
+def test_what_was_before_the_batch_is_undone_by_whoever_asks() -> None:
+    having, states = TOTAL.format(window="", having="HAVING COUNT(*) < 3"), dict[int, Any]()
+    batches = [gathered(having, [("a", time)] * 2, states) for time in range(3)]
+    assert [[row.columns for row, _ in batch] for batch in batches] == [[(2,)], [None], []]
+
+
 def test_each_window_of_a_key_is_one_of_its_own_and_final_ones_are_told_as_they_close() -> None:
     window = "WINDOW TUMBLING (SIZE 1 SECONDS)"
     found = gathered(TOTAL.format(window=window, having=""), [("a", 1), ("a", 1_001), ("a", 2)])
@@ -139,7 +159,7 @@ def test_each_window_of_a_key_is_one_of_its_own_and_final_ones_are_told_as_they_
 def test_every_change_of_a_total_is_told_where_none_are_gathered() -> None:
     stages = stages_of(TOTAL.format(window="", having=""))
     states: dict[int, Any] = {}
-    told = [stages.arrive(Moving(1, 0, Row(("a",), ("a", "a", 1, 0, 0, 0), n)), states) for n in range(3)]
+    told = [arrived(stages, Moving(1, 0, Row(("a",), (), n)), states) for n in range(3)]
     assert [one.row.columns for (one,) in told] == [(1,), (2,), (3,)]
 
 

@@ -28,7 +28,7 @@ from pykafkad.pipelines.plan.stateless import Group
 from pykafkad.pipelines.plan.tables import GroupTable
 from pykafkad.pipelines.plan.windows import DEFAULT_GRACE, AggregateSessions, AggregateWindows
 from pykafkad.pipelines.syntax import ast
-from pykafkad.pipelines.syntax.ast import ColumnReference, Expression, FunctionCall, Kind
+from pykafkad.pipelines.syntax.ast import ColumnReference, Expression, FunctionCall, Kind, walk
 from pykafkad.pipelines.syntax.formatting import text
 from pykafkad.pipelines.types import SqlType
 
@@ -132,7 +132,8 @@ def grouped(query: ast.Query, relation: Relation, grouping: Grouping, context: C
         if compiled.type is None:
             raise StatementError(f"GROUP BY {text(part)}: NULL has no type", part.at)
     table = relation.kind is Kind.TABLE
-    flow = relation.flow.then(GroupTable(key) if table else Group(key))
+    kept = _looked_at(grouping.calls, relation.schema)
+    flow = relation.flow.then(GroupTable(key) if table else Group(key, kept))
     functions = tuple(
         compile_aggregate(call, relation.schema, FUNCTIONS, context.configs) for call in grouping.calls
     )
@@ -163,6 +164,17 @@ def grouped(query: ast.Query, relation: Relation, grouping: Grouping, context: C
         window=windowing,
         synthetic=None,
     )
+
+
+def _looked_at(calls: list[FunctionCall], schema: Schema) -> tuple[int | None, ...]:
+    """The places of the columns that are aggregated, as far as the last of them; with lambdas, whose parameters stand
+    behind a row's columns, as far as the row goes."""
+    parts = [part for call in calls for part in walk(call)]
+    found = [schema.find(part.name, part.source) for part in parts if isinstance(part, ColumnReference)]
+    places = {one[0] for one in found if one is not None}
+    whole = any(isinstance(part, ast.Lambda) for part in parts)
+    width = len(schema.columns) if whole else max(places, default=-1) + 1
+    return tuple(place if place in places else None for place in range(width))
 
 
 def _type(function: Aggregate) -> SqlType:

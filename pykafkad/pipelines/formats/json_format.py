@@ -67,9 +67,12 @@ def _boolean(value: Any) -> bool:
     raise _mismatch(value, BOOLEAN)
 
 
+NUMBERS = frozenset((int, float, Decimal, str))
+
+
 def _number(of: SqlType, convert: Callable[[Any], Any]) -> Convert:
     def read(value: Any) -> Any:
-        if type(value) is bool or not isinstance(value, (int, float, Decimal, str)):
+        if type(value) not in NUMBERS:
             raise _mismatch(value, of)
         try:
             return convert(value)
@@ -141,17 +144,30 @@ def _struct(of: Struct) -> Convert:
     return lambda value: dict(zip(names, fill(value), strict=True))
 
 
+SPELLINGS = 100
+"""So many orders and spellings of an object's names are known at a time: most topics have one."""
+
+
 def filler(fields: Sequence[tuple[str, SqlType]]) -> Callable[[Any], list[Any]]:
     """From an object the values of the fields in their order, found by their names, else by those in upper case."""
     readers = [(name, _reader(of)) for name, of in fields]
-    names = frozenset(name for name, _ in readers)
+    known: dict[tuple[str, ...], list[tuple[str | None, Convert]]] = {}
+
+    def spelt(names: tuple[str, ...]) -> list[tuple[str | None, Convert]]:
+        if len(known) == SPELLINGS:
+            known.clear()
+        upper = {name.upper(): name for name in names}
+        found = known[names] = [(name if name in names else upper.get(name), read) for name, read in readers]
+        return found
 
     def fill(value: Any) -> list[Any]:
         if not isinstance(value, dict):
             raise _mismatch(value, "STRUCT")
-        if not names <= value.keys():
-            value = {**{key.upper(): each for key, each in value.items()}, **value}
-        return [None if (one := value.get(name)) is None else read(one) for name, read in readers]
+        names = tuple(value)
+        return [
+            None if (one := value.get(name)) is None else read(one)
+            for name, read in known.get(names) or spelt(names)
+        ]
 
     return fill
 

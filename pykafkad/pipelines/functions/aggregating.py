@@ -7,7 +7,7 @@ first is the older window's.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pykafkad.pipelines.errors import StatementError
@@ -75,16 +75,21 @@ class Aggregate:
         self.call, self.arguments, self.type = call, list(arguments), of
         self.undoes, self.structured = aggregator.undoes, aggregator.structured
         self.initial, self.merge, self.result = aggregator.initial, aggregator.merge, aggregator.result
-        self._parts, self._add, self._undo = parts, aggregator.add, aggregator.undo
-
-    def add(self, state: State, row: Row) -> State:
-        return self._add(state, *[argument(row) for argument in self.arguments])
-
-    def undo(self, state: State, row: Row) -> State:
-        return self._undo(state, *[argument(row) for argument in self.arguments])
+        self.add, self.undo = _of_rows(aggregator.add, arguments), _of_rows(aggregator.undo, arguments)
+        self._parts = parts
 
     def __reduce__(self) -> tuple[Any, ...]:
         return compile_aggregate, (self.call, *self._parts)
+
+
+def _of_rows(step: Callable[..., State], arguments: Sequence[Compiled]) -> Callable[[State, Row], State]:
+    """What goes from a state to the next with a row. Most take no argument, or one."""
+    if not arguments:
+        return lambda state, row: step(state)
+    if len(arguments) == 1:
+        (only,) = arguments
+        return lambda state, row: step(state, only(row))
+    return lambda state, row: step(state, *[argument(row) for argument in arguments])
 
 
 def compile_aggregate(

@@ -13,6 +13,7 @@ from __future__ import annotations
 import gc
 import os
 import pickle
+import struct
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -191,6 +192,9 @@ def later_stages(
     return moving
 
 
+NUMBER = struct.Struct(">I").pack
+
+
 class Packing:
     """Gathers rows by the bucket that they move to."""
 
@@ -201,7 +205,7 @@ class Packing:
     def add(self, lane: str, seq: bytes, number: int, moving: Moving) -> None:
         bucket = self.stages[lane].bucket(moving, self.buckets)
         step, port, row = moving
-        self.put(lane, bucket, (seq + number.to_bytes(4, "big"), step, port, tuple(row)))
+        self.put(lane, bucket, (seq + NUMBER(number), step, port, tuple(row)))
 
     def put(self, lane: str, bucket: int, placed: Placed) -> None:
         gathered = self._gathered.get((lane, bucket))
@@ -256,18 +260,18 @@ class First:
         return packing
 
     def _pack(self, packing: Packing, lane: str, seq: bytes, record: Record) -> None:
-        stages, left_out, bucket = self.stages[lane], self.left_out, self._bucket
+        left_out, bucket = self.left_out, self._bucket
         bucket.moving = []
         if left_out is not None:
             left_out.record = record
-        for entry in stages.begin(record.topic):
+        for source, push in self.stages[lane].begin(record.topic):
             try:
-                row = entry.source.row(record)
+                row = source.row(record)
             except BadRecord as error:
                 if left_out is not None:
                     left_out.note(record, error)
                 continue
-            stages.entered_by(entry, row, bucket)
+            push(row, bucket)
         for number, moving in enumerate(bucket.moving):
             packing.add(lane, seq, number, moving)
         if left_out is not None and left_out.any:

@@ -66,7 +66,7 @@ class StageProcessor(StatefulProcessor):
                 packing.put(lane, number, placed)
                 continue
             bucket.seq, bucket.moving = seq, []
-            stages.arrived(step, port, row_of(row), bucket)
+            stages.arriving[step, port](row_of(row), bucket)
             touched = True
             for place, moving in enumerate(bucket.moving):
                 packing.add(lane, seq, place, moving)

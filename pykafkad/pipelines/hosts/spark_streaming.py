@@ -31,7 +31,7 @@ from pykafkad.pipelines.hosts.spark_writing import (
     Results,
     headers_of,
 )
-from pykafkad.pipelines.plan.ends import Record
+from pykafkad.pipelines.plan.ends import Record, record_of
 from pykafkad.pipelines.plan.stages import Stages
 from pykafkad.pipelines.plan.topology import Plan
 from pykafkad.pipelines.spark_sql import aggregates
@@ -249,12 +249,14 @@ class FirstOfTopics:
         rows = zip(*columns, plain, values_of(batch.column("time")), strict=False)
         for topic, partition, offset, key, value, theirs, time in rows:
             at = topic, partition
-            now = latest[at] = max(latest.get(at, 0), time)
-            seq = LONG(now) + topic.encode() + INT(partition) + LONG(offset)
-            yield self.name, seq, Record(topic, key, value, time, theirs, partition, offset)
+            now = latest.get(at, 0)
+            if time > now:
+                now = latest[at] = time
+            seq = LONG(now) + topic.encode() + PLACE(partition, offset)
+            yield self.name, seq, record_of((topic, key, value, time, theirs, partition, offset))
 
 
-LONG, INT = struct.Struct(">Q").pack, struct.Struct(">I").pack
+LONG, PLACE = struct.Struct(">Q").pack, struct.Struct(">IQ").pack
 
 
 def values_of(column: pyarrow.Array) -> list[Any]:

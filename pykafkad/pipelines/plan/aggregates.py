@@ -2,15 +2,18 @@
 
 An aggregated row is: the parts of its key, the aggregates' results, and where it is windowed the window's bounds. States
 are plain data that no one changes (functions/).
+
+What a row does to groups are changes of their totals. A host that tells of each makes a row of it, as on_row does; one
+that tells of the last of a key gathers changes, and makes rows of what is left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
-from pykafkad.pipelines.plan.rows import Columns, Row, State, Window, hashable
+from pykafkad.pipelines.plan.rows import Columns, Headers, Row, State, Window, hashable, row_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,26 +74,70 @@ class Aggregates:
         return (*key, *results, *(window or ()))
 
 
-@dataclass(frozen=True, slots=True)
-class AggregateStream:
+class Change(NamedTuple):
+    """What the total of a group was and is."""
+
+    at: Hashable
+    """The key, as states have it."""
+    key: Columns
+    window: Window | None
+    time: int
+    headers: Headers
+    before: Total | None
+    after: Total | None
+
+
+def change_of(fields: tuple[Any, ...]) -> Change:
+    """As Change._make, which asks for what is known."""
+    return tuple.__new__(Change, fields)
+
+
+def told(aggregates: Aggregates, change: Change, before: Total | None) -> Row:
+    """The row that says it, and what is to be undone."""
+    _, key, window, time, headers, _, after = change
+    new, old = aggregates.row(key, after, window), aggregates.row(key, before, window)
+    return row_of((key, new, time, old, window, headers))
+
+
+class Totalling:
+    """An operator that groups."""
+
+    __slots__ = ()
     aggregates: Aggregates
 
+    @property
+    def tells_changes(self) -> bool:
+        """Whether it tells of a total each time that it changes, and not once."""
+        return True
+
+    def changes(self, row: Row, state: State) -> Iterable[Change]:
+        """What a row does to totals."""
+        raise NotImplementedError
+
     def on_row(self, port: int, row: Row, state: State) -> Iterable[Row]:
+        return [told(self.aggregates, change, change.before) for change in self.changes(row, state)]
+
+
+@dataclass(frozen=True, slots=True)
+class AggregateStream(Totalling):
+    aggregates: Aggregates
+
+    def changes(self, row: Row, state: State) -> Iterable[Change]:
         if row.columns is None or row.key is None:
             return ()
         at = hashable(row.key)
         before = state.get(at)
         after = state[at] = self.aggregates.add(before, row.columns, row.time)
-        return (changed(self.aggregates, row, before, after, after[1]),)
+        return (change_of((at, row.key, None, after[1], row.headers, before, after)),)
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateTable:
+class AggregateTable(Totalling):
     """Of a table's change, what was is undone before what is is added."""
 
     aggregates: Aggregates
 
-    def on_row(self, port: int, row: Row, state: State) -> Iterable[Row]:
+    def changes(self, row: Row, state: State) -> Iterable[Change]:
         if row.key is None:
             return ()
         at = hashable(row.key)
@@ -103,18 +150,4 @@ class AggregateTable:
         if after is None:
             return ()
         state[at] = after
-        return (changed(self.aggregates, row, before, after, after[1]),)
-
-
-def changed(
-    aggregates: Aggregates,
-    row: Row,
-    before: Total | None,
-    after: Total | None,
-    time: int,
-    window: Window | None = None,
-) -> Row:
-    """The row that says what a group's total was and is."""
-    key = row.key or ()
-    new, old = aggregates.row(key, after, window), aggregates.row(key, before, window)
-    return Row(key, new, time, old, window, row.headers)
+        return (change_of((at, row.key, None, after[1], row.headers, before, after)),)

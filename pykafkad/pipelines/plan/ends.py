@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pykafkad.pipelines.formats import BadRecord, Format
-from pykafkad.pipelines.plan.rows import Columns, Evaluate, Headers, Row, Window
+from pykafkad.pipelines.plan.rows import Columns, Evaluate, Headers, Row, Window, row_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,6 +30,11 @@ class Record(NamedTuple):
     headers: Headers = ()
     partition: int = 0
     offset: int = 0
+
+
+def record_of(fields: tuple[Any, ...]) -> Record:
+    """As Record._make, which asks for what is known."""
+    return tuple.__new__(Record, fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,8 @@ class ReadTopic:
         object.__setattr__(self, "in_order", self.places == tuple(range(len(self.value.columns))))
 
     def row(self, record: Record) -> Row:
-        data, window = record.key, None
+        _, data, value, time, headers, partition, offset = record
+        window = None
         try:
             if self.window is not None and data is not None:
                 data, window = self.window.split(data)
@@ -81,23 +87,23 @@ class ReadTopic:
         except BadRecord as error:
             error.target = "key"
             raise
-        values = None if record.value is None else self.value.parse(record.value)
-        key_width = len(self.key.columns)
-        start = tuple(key) if key else (None,) * key_width
+        values = None if value is None else self.value.parse(value)
         identity = tuple(key) if key else None
         if values is None:
-            return Row(identity, None, record.time, None, window, record.headers)
+            return row_of((identity, None, time, None, window, headers))
+        start = identity or (None,) * len(self.key.columns)
         if self.in_order:
             declared = (*start, *values)
         else:
             declared = start + tuple([self.declared(place, values, record) for place in self.places])
-        time = record.time
         if self.timestamp is not None:
             time = self.timestamp(declared)
             if time is None or time < 0:
                 raise BadRecord("there is no time in the timestamp column")
-        system = (time, record.partition, record.offset, *(window or ((None, None) if self.window else ())))
-        return Row(identity, declared + system, time, None, window, record.headers)
+        columns = (*declared, time, partition, offset)
+        if self.window is not None:
+            columns += window or (None, None)
+        return row_of((identity, columns, time, None, window, headers))
 
     def declared(self, place: int | str, values: list[Any], record: Record) -> Any:
         if isinstance(place, int):

@@ -13,20 +13,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from pykafkad.pipelines.plan.aggregates import AggregateStream, AggregateTable
-from pykafkad.pipelines.plan.rows import Columns, Row, hashable
-from pykafkad.pipelines.plan.stateless import Group, Rekey
+from pykafkad.pipelines.plan.aggregates import Change, Total, Totalling, told
+from pykafkad.pipelines.plan.ends import ReadTopic
+from pykafkad.pipelines.plan.rows import Row, State
+from pykafkad.pipelines.plan.stateless import AppendKey, Group, Project, Rekey
 from pykafkad.pipelines.plan.table_joins import JoinForeignKey
 from pykafkad.pipelines.plan.tables import GroupTable
 from pykafkad.pipelines.plan.topology import Entry, Plan, States, Step
-from pykafkad.pipelines.plan.windows import AggregateSessions, AggregateWindows
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
 OUT = -1
-TOTALS = AggregateStream | AggregateTable | AggregateWindows | AggregateSessions
 
 
 class Moving(NamedTuple):
@@ -44,13 +43,13 @@ class _Place(NamedTuple):
     by_key: bool
 
 
-class Change(NamedTuple):
-    """The last that a batch says of a key, what the key held before the batch, and the place in the order of the row
-    that it followed from."""
+class Gathered(NamedTuple):
+    """The last change of a total in a batch, what the total was before the batch, and the place in the order of the row
+    that did it."""
 
     step: int
-    row: Row
-    old: Columns | None
+    change: Change
+    before: Total | None
     seq: bytes
 
 
@@ -59,21 +58,38 @@ class Bucket:
     """A bucket while a batch's rows arrive: its state, and if changes are gathered, the last of each key."""
 
     states: States
-    changes: dict[Any, Change] | None = None
+    changes: dict[Any, Gathered] | None = None
     seq: bytes = b""
     """The place of the row that has arrived."""
     moving: list[Moving] = field(default_factory=list)
 
-    def gather(self, step: int, row: Row) -> None:
+    def state(self, step: int) -> State:
+        found = self.states.get(step)
+        if found is None:
+            found = self.states[step] = {}
+        return found
+
+    def gather(self, step: int, change: Change) -> None:
         """Keys are in the order of their last changes, as caches of Kafka Streams are flushed."""
         assert self.changes is not None
-        at = step, hashable(row.key), row.window
+        at = step, change.at, change.window
         first = self.changes.pop(at, None)
-        self.changes[at] = Change(step, row, row.old if first is None else first.old, self.seq)
+        before = change.before if first is None else first.before
+        self.changes[at] = tuple.__new__(Gathered, (step, change, before, self.seq))
 
+
+NONE: State = {}
+"""Of operators without state."""
 
 Push: TypeAlias = Callable[[Row, Bucket], None]
 """Takes a row into a step, and what follows from it further on."""
+
+
+class Beginning(NamedTuple):
+    """What reads a topic's records, and takes their rows."""
+
+    source: ReadTopic
+    push: Push
 
 
 class Stages:
@@ -82,14 +98,25 @@ class Stages:
         self._pushes: dict[tuple[int | None, int, int], Push] = {}
         self.entered: dict[int, int] = {}
         """The steps whose rows come from other buckets, and their stages."""
+        self._whole = {OUT}
+        """The steps whose rows are all in one bucket."""
         self.count = 1
         places: dict[int, list[_Place]] = {}
-        self._begin: dict[str, list[Entry]] = {}
         for entry in plan.entries:
-            self._begin.setdefault(entry.source.topic, []).append(entry)
             self._leads(entry, _Place(0, False), places)
         for number, step in enumerate(plan.steps):
             self._leads(step, self._placed(number, step, places[number]), places)
+        self.arriving: dict[tuple[int, int], Push] = {}
+        """What takes rows that have moved, by the step and the port that they come to."""
+        ends: list[Entry | Step] = [*plan.entries, *plan.steps]
+        for end in ends:
+            if end.consumer is not None and end.consumer in self.entered:
+                push = self._push(end.consumer, end.port, self.entered[end.consumer])
+                self.arriving[end.consumer, end.port] = push
+        self._begin: dict[str, list[Beginning]] = {}
+        for entry in plan.entries:
+            begins = Beginning(entry.source, self._push(entry.consumer, entry.port, 0))
+            self._begin.setdefault(entry.source.topic, []).append(begins)
 
     def _leads(self, end: Entry | Step, place: _Place, places: dict[int, list[_Place]]) -> None:
         if end.consumer is not None:
@@ -104,45 +131,36 @@ class Stages:
         if whole or any(place != _Place(stage, True) for place in inputs):
             stage += 1
             self.entered[number] = stage
+            if whole:
+                self._whole.add(number)
             self.count = max(self.count, stage + 1)
         return _Place(stage, not whole)
 
-    def begin(self, topic: str) -> list[Entry]:
+    def begin(self, topic: str) -> list[Beginning]:
+        """The first stage, which has no state."""
         return self._begin.get(topic, [])
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Stages, (self.plan,)
 
-    def enter(self, entry: Entry, row: Row) -> list[Moving]:
-        """The first stage, which has no state: what follows from a record's row until it must move."""
-        bucket = Bucket({})
-        self.entered_by(entry, row, bucket)
-        return bucket.moving
-
-    def entered_by(self, entry: Entry, row: Row, bucket: Bucket) -> None:
-        """The same of one among a batch's."""
-        self._push(entry.consumer, entry.port, 0)(row, bucket)
-
-    def arrive(self, moved: Moving, states: States) -> list[Moving]:
-        """What follows from a row in the bucket that it moved to."""
-        bucket = Bucket(states)
-        self.arrived(moved.step, moved.port, moved.row, bucket)
-        return bucket.moving
-
-    def arrived(self, step: int, port: int, row: Row, bucket: Bucket) -> None:
-        """The same of one among a batch's."""
-        self._push(step, port, self.entered[step])(row, bucket)
-
     def flush(self, stage: int, bucket: Bucket) -> Iterator[Moving]:
         """What follows from the changes that were gathered. A key that held nothing before and holds nothing now has
         not changed."""
-        for step, row, old, seq in (bucket.changes or {}).values():
-            if row.columns is None and old is None:
+        for step, change, before, seq in (bucket.changes or {}).values():
+            if change.after is None and before is None:
                 continue
             end = self.plan.steps[step]
+            total: Any = end.operator
+            row = told(total.aggregates, change, before if self._undoes(end.consumer) else None)
             bucket.seq, bucket.moving = seq, []
-            self._push(end.consumer, end.port, stage)(row._replace(old=old), bucket)
+            self._push(end.consumer, end.port, stage)(row, bucket)
             yield from bucket.moving
+
+    def _undoes(self, at: int | None) -> bool:
+        """Whether a step, or one behind it, asks what a key held before."""
+        while at is not None and isinstance(self.plan.steps[at].operator, Project | AppendKey):
+            at = self.plan.steps[at].consumer
+        return at is not None
 
     def _push(self, at: int | None, port: int, stage: int) -> Push:
         """What takes rows into a step's input in a stage; it is put together once."""
@@ -154,32 +172,29 @@ class Stages:
     def _made(self, at: int | None, port: int, stage: int) -> Push:
         if at is None or self.entered.get(at, stage) > stage:
             to = OUT if at is None else at
-            return lambda row, bucket: bucket.moving.append(Moving(to, port, row))
+            return lambda row, bucket: bucket.moving.append(tuple.__new__(Moving, (to, port, row)))
         step = self.plan.steps[at]
         on_row, further = step.operator.on_row, self._push(step.consumer, step.port, stage)
-        gathers = is_total(step)
+        stateful = step.stateful
 
         def push(row: Row, bucket: Bucket) -> None:
-            state = bucket.states.get(at)
-            if state is None:
-                state = bucket.states[at] = {}
-            if gathers and bucket.changes is not None:
-                for follows in on_row(port, row, state):
-                    bucket.gather(at, follows)
-            else:
-                for follows in on_row(port, row, state):
-                    further(follows, bucket)
+            for follows in on_row(port, row, bucket.state(at) if stateful else NONE):
+                further(follows, bucket)
 
-        return push
+        if not isinstance(step.operator, Totalling) or not step.operator.tells_changes:
+            return push
+        changes = step.operator.changes
+
+        def gather(row: Row, bucket: Bucket) -> None:
+            if bucket.changes is None:
+                push(row, bucket)
+            else:
+                for change in changes(row, bucket.state(at)):
+                    bucket.gather(at, change)
+
+        return gather
 
     def bucket(self, moving: Moving, buckets: int) -> int:
         """Where a row moves to. A join by foreign key has its sides by different keys, so it is in one bucket."""
-        if moving.step == OUT or isinstance(self.plan.steps[moving.step].operator, JoinForeignKey):
-            return 0
-        return zlib.crc32(repr(moving.row.key).encode()) % buckets
-
-
-def is_total(step: Step) -> bool:
-    """Whether it says of a key what its total is, each time that it changes; not where it says it once."""
-    operator = step.operator
-    return isinstance(operator, TOTALS) and not getattr(operator, "final", False)
+        step, _, row = moving
+        return 0 if step in self._whole else zlib.crc32(repr(row[0]).encode()) % buckets

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from pykafkad.pipelines.plan.rows import Columns, Evaluate, Row, State
+from pykafkad.pipelines.plan.rows import Columns, Evaluate, Row, State, row_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Project:
 
     def on_row(self, port: int, row: Row, state: State) -> Iterable[Row]:
         new, old = self.projected(row.columns), self.projected(row.old)
-        return (Row(row.key, new, row.time, old, row.window, row.headers),)
+        return (row_of((row.key, new, row.time, old, row.window, row.headers)),)
 
     def projected(self, columns: Columns | None) -> Columns | None:
         return None if columns is None else tuple([column(columns) for column in self.columns])
@@ -80,20 +80,27 @@ class Rekey:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A stream's row by what it is grouped by; one that has null among that belongs to no group."""
+    """A stream's row by what it is grouped by; one that has null among that belongs to no group. Of its columns those go
+    on that are aggregated, at their places: rows move here."""
 
     key: tuple[Evaluate, ...]
+    kept: tuple[int | None, ...]
+    """The place of each column that goes on; None for one that is not looked at."""
 
     def on_row(self, port: int, row: Row, state: State) -> Iterable[Row]:
-        key = grouped(self.key, row.columns)
-        return () if key is None else (Row(key, row.columns, row.time, headers=row.headers),)
+        columns = row.columns
+        key = grouped(self.key, columns)
+        if key is None or columns is None:
+            return ()
+        kept = tuple([None if place is None else columns[place] for place in self.kept])
+        return (row_of((key, kept, row.time, None, None, row.headers)),)
 
 
 def grouped(key: tuple[Evaluate, ...], columns: Columns | None) -> Columns | None:
     if columns is None:
         return None
     parts = tuple([part(columns) for part in key])
-    return None if any(part is None for part in parts) else parts
+    return None if None in parts else parts
 
 
 @dataclass(frozen=True, slots=True)

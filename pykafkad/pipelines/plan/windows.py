@@ -8,25 +8,49 @@ that has outlived its retention by then is gone, as in Kafka Streams' window sto
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pykafkad.pipelines.plan.aggregates import Aggregates, Total, changed
+from pykafkad.pipelines.plan.aggregates import Aggregates, Change, Total, Totalling, change_of
 from pykafkad.pipelines.plan.rows import Columns, Row, State, Window, hashable
 
 DEFAULT_GRACE = 24 * 3_600_000
 NO_TIME = -1
 
 
-def stream_time(row: Row, state: State) -> int:
-    now: int = max(state.get("time", NO_TIME), row.time)
-    state["time"] = now
+def stream_time(time: int, state: State) -> int:
+    """The greatest that has been, with this one."""
+    now: int = state.get("time", NO_TIME)
+    if time > now:
+        now = state["time"] = time
     return now
 
 
+class Windowed(Totalling):
+    """Totals by windows, which change until they end."""
+
+    __slots__ = ()
+    final: bool
+    """Whether they are told of when they end, and not when they change."""
+
+    @property
+    def tells_changes(self) -> bool:
+        return not self.final
+
+    def taken(self, row: Row, state: State) -> tuple[list[Change], list[Row]]:
+        """What a row changes, and which windows it ends."""
+        raise NotImplementedError
+
+    def on_row(self, port: int, row: Row, state: State) -> Iterable[Row]:
+        return self.taken(row, state)[1] if self.final else Totalling.on_row(self, port, row, state)
+
+    def changes(self, row: Row, state: State) -> Iterable[Change]:
+        return self.taken(row, state)[0]
+
+
 @dataclass(frozen=True, slots=True)
-class AggregateWindows:
+class AggregateWindows(Windowed):
     """State: under (start, key) a total; under "starts" the starts of windows in order; under a start its keys."""
 
     aggregates: Aggregates
@@ -36,27 +60,30 @@ class AggregateWindows:
     retention: int = 0
     final: bool = False
 
-    def on_row(self, port: int, row: Row, state: State) -> Iterator[Row]:
-        if row.columns is None or row.key is None:
-            return
-        closed = stream_time(row, state) - self.grace
-        at = hashable(row.key)
-        for start in self.starts(row.time):
-            if start + self.size > closed:
+    def taken(self, row: Row, state: State) -> tuple[list[Change], list[Row]]:
+        key, columns, time = row.key, row.columns, row.time
+        changes: list[Change] = []
+        if columns is None or key is None:
+            return changes, []
+        closed = stream_time(time, state) - self.grace
+        at = hashable(key)
+        for start in self.starts(time):
+            end = start + self.size
+            if end > closed:
                 before: Total | None = state.get((start, at))
-                after = state[start, at] = self.aggregates.add(before, row.columns, row.time)
+                after = state[start, at] = self.aggregates.add(before, columns, time)
                 if before is None:
-                    self.enter(start, at, row.key, state)
-                if not self.final:
-                    window = start, start + self.size
-                    yield changed(self.aggregates, row, before, after, after[1], window)
+                    self.enter(start, at, key, state)
+                changes.append(change_of((at, key, (start, end), after[1], row.headers, before, after)))
         starts: list[int] | None = state.get("starts")
         if starts and starts[0] + self.size <= closed:
-            yield from self.close(row, closed, starts, state)
+            return changes, list(self.close(row, closed, starts, state))
+        return changes, []
 
     def starts(self, time: int) -> range:
-        first = max(0, time - self.size + self.advance) // self.advance * self.advance
-        return range(first, time + 1, self.advance)
+        advance = self.advance
+        first = time - self.size + advance
+        return range(first // advance * advance if first > 0 else 0, time + 1, advance)
 
     def enter(self, start: int, at: Hashable, key: Columns, state: State) -> None:
         """A key that a window has not had."""
@@ -104,7 +131,7 @@ class Ending(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AggregateSessions:
+class AggregateSessions(Windowed):
     """State: under a key its sessions in order, and a number that orders keys; under "endings" those of all keys."""
 
     aggregates: Aggregates
@@ -112,10 +139,11 @@ class AggregateSessions:
     grace: int = DEFAULT_GRACE
     final: bool = False
 
-    def on_row(self, port: int, row: Row, state: State) -> Iterator[Row]:
+    def taken(self, row: Row, state: State) -> tuple[list[Change], list[Row]]:
+        changes: list[Change] = []
         if row.columns is None or row.key is None:
-            return
-        closed = stream_time(row, state) - self.grace - self.gap
+            return changes, []
+        closed = stream_time(row.time, state) - self.grace - self.gap
         at = hashable(row.key)
         number, sessions = state.get(at) or (self.next_number(state), [])
         met = [s for s in sessions if s.end >= closed and s.start - self.gap <= row.time <= s.end + self.gap]
@@ -129,24 +157,25 @@ class AggregateSessions:
             insort(rest, Session(start, end, total), key=session_start)
             state[at] = number, rest
             self.follow(number, at, row.key, met, (start, end), state)
-            if not self.final:
-                yield from self.changes(row, met, total, (start, end))
-        yield from self.close(row, closed, state)
+            changes += self.merged(row, at, met, total, (start, end))
+        return changes, list(self.close(row, closed, state))
 
     def next_number(self, state: State) -> int:
         number: int = state.get("number", 0)
         state["number"] = number + 1
         return number
 
-    def changes(self, row: Row, met: list[Session], total: Total, window: Window) -> Iterator[Row]:
+    def merged(
+        self, row: Row, at: Hashable, met: list[Session], total: Total, window: Window
+    ) -> Iterator[Change]:
         """Sessions that grew into another are deleted before it is told of."""
         before = None
         for session in met:
             if session.window == window:
                 before = session.total
             elif window != (row.time, row.time):
-                yield changed(self.aggregates, row, session.total, None, session.end, session.window)
-        yield changed(self.aggregates, row, before, total, window[1], window)
+                yield Change(at, row.key or (), session.window, session.end, row.headers, session.total, None)
+        yield Change(at, row.key or (), window, window[1], row.headers, before, total)
 
     def follow(
         self, number: int, at: Hashable, key: Columns, met: list[Session], window: Window, state: State
