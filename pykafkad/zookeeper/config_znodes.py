@@ -16,7 +16,7 @@ from base64 import b64decode, b64encode
 from typing import NamedTuple
 from urllib.parse import quote, unquote
 
-from pykafkad.zookeeper.znodes import MalformedZnode, reading, to_json
+from pykafkad.zookeeper.znodes import SHOWN, MalformedZnode, number, reading, text, to_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def read_config(data: bytes | None) -> dict[str, str]:
     if not data:
         return {}
     return reading(
-        "configs", data, lambda value: {str(key): str(each) for key, each in value["config"].items()}
+        "configs", data, lambda value: {text(key): text(each) for key, each in value["config"].items()}
     )
 
 
@@ -170,10 +170,10 @@ def read_config_change(data: bytes | None) -> str:
 
     def read(value: Any) -> str:
         if value["version"] == 1:
-            return f"{value['entity_type']}/{value['entity_name']}"
+            return f"{text(value['entity_type'])}/{text(value['entity_name'])}"
         if value["version"] != 2:
             raise ValueError(f"version {value['version']}")
-        return str(value["entity_path"])
+        return text(value["entity_path"])
 
     return reading("a change of configs", data, read)
 
@@ -195,9 +195,9 @@ def read_scram(text: str) -> ScramCredential:
         salt, stored, server = (
             b64decode(parts[key], validate=True) for key in ("salt", "stored_key", "server_key")
         )
-        return ScramCredential(salt, stored, server, int(parts["iterations"]))
+        return ScramCredential(salt, stored, server, number(parts["iterations"]))
     except (KeyError, ValueError) as error:
-        raise MalformedZnode(f"a SCRAM credential cannot be read ({error!r})") from None
+        raise MalformedZnode(f"a SCRAM credential cannot be read ({error!r})"[: 2 * SHOWN]) from None
 
 
 def base64_text(data: bytes) -> str:
@@ -228,9 +228,9 @@ def read_acls(data: bytes | None) -> list[Acl]:
         data,
         lambda value: [
             Acl(
-                str(each["principal"]),
+                text(each["principal"]),
                 code(PERMISSIONS, each["permissionType"]),
-                str(each["host"]),
+                text(each["host"]),
                 code(OPERATIONS, each["operation"]),
             )
             for each in value["acls"]
@@ -250,27 +250,27 @@ def read_acl_change(data: bytes | None, pattern_type: int) -> Pattern:
     if pattern_type == LITERAL:
         kind, separator, name = (data or b"").decode(errors="replace").partition(":")
         if not separator:
-            raise MalformedZnode(f"no change of ACLs: {data!r}")
+            raise MalformedZnode(f"no change of ACLs: {(data or b'')[:SHOWN]!r}")
         return Pattern(resource_type_of(kind), name, LITERAL)
     return reading(
         "a change of ACLs",
         data,
-        lambda value: Pattern(resource_type_of(value["resourceType"]), str(value["name"]), PREFIXED),
+        lambda value: Pattern(resource_type_of(value["resourceType"]), text(value["name"]), PREFIXED),
     )
 
 
 def resource_type_of(name: str) -> int:
     """TRANSACTIONAL_ID or TransactionalId."""
-    for number, each in RESOURCE_TYPES.items():
+    for found, each in RESOURCE_TYPES.items():
         if name in (each, constant(each)):
-            return number
-    raise MalformedZnode(f"there is no resource type {name}")
+            return found
+    raise MalformedZnode(f"there is no resource type {name[:SHOWN]!r}")
 
 
 def code(names: Mapping[int, str], name: str) -> int:
-    for number, each in names.items():
+    for found, each in names.items():
         if each.upper() == name.upper().replace("_", ""):
-            return number
+            return found
     raise ValueError(f"unknown: {name}")
 
 
@@ -299,18 +299,18 @@ def write_token(token: Token) -> bytes:
 
 def read_token(data: bytes | None) -> Token:
     def read(value: Any) -> Token:
-        version = int(value["version"])
+        version = number(value["version"])
         if not 1 <= version <= 3:
             raise ValueError(f"version {version}")
         owner = unquote(value["owner"])
         return Token(
-            str(value["tokenId"]),
+            text(value["tokenId"]),
             owner,
             unquote(value["tokenRequester"]) if version >= 3 else owner,
             [unquote(each) for each in value["renewers"]],
-            int(value["issueTimestamp"]),
-            int(value["maxTimestamp"]),
-            int(value["expiryTimestamp"]),
+            number(value["issueTimestamp"], 64),
+            number(value["maxTimestamp"], 64),
+            number(value["expiryTimestamp"], 64),
         )
 
     return reading("a delegation token", data, read)

@@ -41,6 +41,9 @@ REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 ISR_CHANGES = "/isr_change_notification"
 LOG_DIR_EVENTS = "/log_dir_event_notification"
 PRODUCER_ID_BLOCK = "/latest_producer_id_block"
+PORT_MAX = 65535
+SHOWN = 200  # characters of what cannot be read
+
 MIGRATION = "/migration"  # KRaft's; a ZooKeeper cluster that is not migrated has none
 
 NO_CONTROLLER_EPOCH = 0
@@ -180,6 +183,15 @@ def consumer_offset(group: str, topic: str, index: int) -> str:
     return f"/consumers/{group}/offsets/{topic}/{index}"
 
 
+def broker_ids(names: Iterable[str]) -> list[int]:
+    """Of the children of /brokers/ids; what is no id is nobody's."""
+    return sorted(
+        int(name)
+        for name in names
+        if name.isascii() and name.isdigit() and len(name) <= 10 and int(name) < 2**31
+    )
+
+
 def name_in(path: str) -> str:
     return path.rpartition("/")[2]
 
@@ -204,13 +216,37 @@ def reading(what: str, data: bytes | None, read: Callable[[Any], T]) -> T:
         if not isinstance(value, dict):
             raise ValueError("it is no object")
         return read(value)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        shown = (data or b"")[:200].decode(errors="replace")
-        raise MalformedZnode(f"the znode of {what} cannot be read ({error!r}): {shown}") from None
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        shown = (data or b"")[:SHOWN].decode(errors="replace")
+        why = f"{type(error).__name__}: {str(error)[:SHOWN]}"
+        raise MalformedZnode(f"the znode of {what} cannot be read ({why}): {shown!r}") from None
+
+
+def number(value: Any, bits: int = 32) -> int:
+    """One that the protocol can carry, too."""
+    found = int(value)
+    if not -(1 << bits - 1) <= found < 1 << bits - 1:
+        raise ValueError(f"a number of more than {bits} bits")
+    return found
+
+
+def natural(value: Any, most: int = 2**31 - 1) -> int:
+    """The index of a partition; a port."""
+    found = number(value)
+    if not 0 <= found <= most:
+        raise ValueError(f"not from 0 to {most}: {found}")
+    return found
 
 
 def ids(value: Any) -> list[int]:
-    return [int(each) for each in value]
+    return [number(each) for each in value]
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("it is no text")
+    value.encode()  # half of a surrogate pair is none either
+    return value
 
 
 # -- brokers
@@ -244,33 +280,40 @@ def endpoint_text(endpoint: Endpoint) -> str:
 
 def read_registration(data: bytes | None) -> Registration:
     def read(value: Any) -> Registration:
-        version = int(value["version"])
+        version = number(value["version"])
         if version < 1:
             raise ValueError(f"version {version}")
         return Registration(
             endpoints=endpoints_of(value, version),
-            rack=value.get("rack"),
-            timestamp_ms=int(value.get("timestamp", -1)),
-            jmx_port=int(value["jmx_port"]),
-            features=value.get("features") or {},
+            rack=None if value.get("rack") is None else text(value["rack"]),
+            timestamp_ms=number(value.get("timestamp", -1), 64),
+            jmx_port=number(value["jmx_port"]),
+            features=levels_of(value.get("features") or {}),
             version=version,
         )
 
     return reading("a broker", data, read)
 
 
+def levels_of(features: Any) -> dict[str, dict[str, int]]:
+    return {
+        text(name): {text(end): number(level, 16) for end, level in levels.items()}
+        for name, levels in features.items()
+    }
+
+
 def endpoints_of(value: Any, version: int) -> list[Endpoint]:
     if version == 1:
-        return [Endpoint("PLAINTEXT", value["host"], int(value["port"]), "PLAINTEXT")]
+        return [Endpoint("PLAINTEXT", text(value["host"]), natural(value["port"], PORT_MAX), "PLAINTEXT")]
     protocols = value.get("listener_security_protocol_map") or {name: name for name in SECURITY_PROTOCOLS}
     found = []
-    for text in value["endpoints"]:
-        listener, _, address = text.partition("://")
+    for each in value["endpoints"]:
+        listener, _, address = text(each).partition("://")
         host, _, port = address.rpartition(":")
         protocol = protocols[listener]
         if protocol not in SECURITY_PROTOCOLS:
             raise ValueError(f"no security protocol: {protocol}")
-        found.append(Endpoint(listener, host.strip("[]"), int(port), protocol))
+        found.append(Endpoint(listener, host.strip("[]"), natural(port, PORT_MAX), protocol))
     return found
 
 
@@ -295,7 +338,9 @@ def read_assignment(data: bytes | None) -> Assignment:
         return Assignment(
             ZERO if topic_id is None else from_text(topic_id),
             {
-                int(index): Replicas(ids(replicas), ids(adding.get(index, ())), ids(removing.get(index, ())))
+                natural(index): Replicas(
+                    ids(replicas), ids(adding.get(index, ())), ids(removing.get(index, ()))
+                )
                 for index, replicas in sorted(value["partitions"].items(), key=lambda item: int(item[0]))
             },
         )
@@ -321,11 +366,11 @@ def read_state(data: bytes | None) -> PartitionState:
         "a partition's state",
         data,
         lambda value: PartitionState(
-            int(value["leader"]),
-            int(value["leader_epoch"]),
+            number(value["leader"]),
+            number(value["leader_epoch"]),
             ids(value["isr"]),
-            int(value["controller_epoch"]),
-            int(value.get("leader_recovery_state", 0)),
+            number(value["controller_epoch"]),
+            number(value.get("leader_recovery_state", 0), 8),
         ),
     )
 
@@ -349,9 +394,9 @@ def read_controller(data: bytes | None) -> ControllerNode:
         "the controller",
         data,
         lambda value: ControllerNode(
-            int(value["brokerid"]),
-            int(value.get("timestamp", -1)),
-            int(value.get("kraftControllerEpoch", -1)),
+            number(value["brokerid"]),
+            number(value.get("timestamp", -1), 64),
+            number(value.get("kraftControllerEpoch", -1)),
         ),
     )
 
@@ -362,9 +407,9 @@ def write_epoch(epoch: int) -> bytes:
 
 def read_epoch(data: bytes | None) -> int:
     try:
-        return int((data or b"").decode())
+        return number((data or b"").decode())
     except ValueError:
-        raise MalformedZnode(f"no epoch of a controller: {data!r}") from None
+        raise MalformedZnode(f"no epoch of a controller: {(data or b'')[:SHOWN]!r}") from None
 
 
 def write_cluster_id(cluster_id: str) -> bytes:
@@ -372,7 +417,7 @@ def write_cluster_id(cluster_id: str) -> bytes:
 
 
 def read_cluster_id(data: bytes | None) -> str:
-    return reading("the cluster's id", data, lambda value: str(value["id"]))
+    return reading("the cluster's id", data, lambda value: text(value["id"]))
 
 
 def write_features(features: Features) -> bytes:
@@ -387,10 +432,12 @@ def write_features(features: Features) -> bytes:
 
 def read_features(data: bytes | None) -> Features:
     def read(value: Any) -> Features:
-        version, status = int(value["version"]), int(value["status"])
+        version, status = number(value["version"]), number(value["status"])
         if version not in (1, 2) or status not in (0, 1):
             raise ValueError(f"version {version}, status {status}")
-        levels = {name: int(each["max_version_level"]) for name, each in value["features"].items()}
+        levels = {
+            text(name): number(each["max_version_level"], 16) for name, each in value["features"].items()
+        }
         return Features(status, levels, version)
 
     return reading("the features", data, read)
@@ -416,7 +463,7 @@ def read_partitions(data: bytes | None) -> list[tuple[str, int]]:
     return reading(
         "a list of partitions",
         data,
-        lambda value: [(str(each["topic"]), int(each["partition"])) for each in value["partitions"]],
+        lambda value: [(text(each["topic"]), natural(each["partition"])) for each in value["partitions"]],
     )
 
 
@@ -433,7 +480,7 @@ def read_reassignment(data: bytes | None) -> dict[tuple[str, int], list[int]]:
         "a reassignment",
         data,
         lambda value: {
-            (str(each["topic"]), int(each["partition"])): ids(each["replicas"])
+            (text(each["topic"]), natural(each["partition"])): ids(each["replicas"])
             for each in value["partitions"]
         },
     )
@@ -444,7 +491,7 @@ def write_log_dir_event(broker_id: int) -> bytes:
 
 
 def read_log_dir_event(data: bytes | None) -> int:
-    return reading("a log directory's failure", data, lambda value: int(value["broker"]))
+    return reading("a log directory's failure", data, lambda value: number(value["broker"]))
 
 
 # -- producer ids
@@ -469,6 +516,6 @@ def read_producer_ids(data: bytes | None) -> ProducerIdBlock | None:
         "producer ids",
         data,
         lambda value: ProducerIdBlock(
-            int(value["broker"]), int(value["block_start"]), int(value["block_end"])
+            number(value["broker"]), number(value["block_start"], 64), number(value["block_end"], 64)
         ),
     )

@@ -66,7 +66,7 @@ class FakeCluster:
         self.loaded: list[Sequence[str]] = []
         self.waiting: list[Wait] | None = None  # None: answered at once
 
-    def load_topics(self, names: Sequence[str]) -> Work:
+    def load_topics(self, names: Sequence[str]) -> Work[list[str]]:
         self.loaded.append(names)
         if self.waiting is not None:
             wait = Wait()
@@ -74,6 +74,7 @@ class FakeCluster:
             error = yield from wait.result()
             if error is not None:
                 raise error
+        return [name for name in names if name.startswith("unread")]
 
 
 class ClusterDesk(Desk):

@@ -297,6 +297,18 @@ def test_without_its_topics_configs_no_log_is_made(desk: ClusterDesk) -> None:
     assert role_of(desk) is None
 
 
+def test_a_topic_whose_configs_cannot_be_read_keeps_no_other_from_its_role(desk: ClusterDesk) -> None:
+    desk.live(0, 1)
+    kind = LeaderAndIsr.LeaderAndIsrTopicState
+    asked = [
+        kind(topic_name=name, topic_id=name.encode().ljust(16), partition_states=[state()])
+        for name in ("unread", "orders")
+    ]
+    answer = desk.ask(LeaderAndIsr(topic_states=asked, **told({})), 7)
+    codes = {each.topic_id: each.partition_errors[0].error_code for each in answer.topics}
+    assert codes == {asked[0].topic_id: errors.UNKNOWN_SERVER_ERROR, asked[1].topic_id: errors.NONE}
+
+
 # -- coordinators
 
 

@@ -125,6 +125,19 @@ def test_something_that_is_not_understood_ends_the_term_and_not_the_cluster() ->
     assert world.zookeeper.data(znodes.CONTROLLER_EPOCH) == b"2"
 
 
+def test_what_nobody_understands_does_not_have_brokers_elect_each_other_all_the_time() -> None:
+    world = cluster([1, 2])
+    good = world.zookeeper.nodes[znodes.FEATURE].data
+    world.zookeeper.nodes[znodes.FEATURE].data = b"nonsense"
+    assert world.controller is not None
+    world.nodes[world.controller.id].stop()
+    world.run(60_000)
+    assert 2 * 5 <= len(world.failures) <= 2 * 10
+    world.zookeeper.nodes[znodes.FEATURE].data = good
+    world.run(20_000)
+    assert world.controller is not None and world.controller.controlling.machine.term is not None
+
+
 def test_what_cannot_be_done_ends_the_term() -> None:
     world = cluster([1, 2])
     channels = life(world, 0).controlling.channels
@@ -317,6 +330,15 @@ def test_an_unclean_election_when_it_is_enabled(topic: str | None) -> None:
     life(world, 0).controlling.tell(events.UncleanElectionEnabled(topic))
     world.run(100)
     assert world.state("t").leader == 2
+
+
+def test_configs_of_a_topic_that_cannot_be_read_do_not_end_the_term() -> None:
+    world = leaderless()
+    world.zookeeper.do(zk.SetData(config_znodes.config("topics", "t"), b"nonsense"))
+    life(world, 0).controlling.tell(events.UncleanElectionEnabled(None))
+    world.run(100)
+    assert world.failures == []
+    assert world.zookeeper.data(znodes.CONTROLLER_EPOCH) == b"1" and world.state("t").leader == -1
 
 
 def test_the_outcomes_of_elections() -> None:

@@ -163,6 +163,70 @@ def test_what_cannot_be_read_says_so(read: Callable[[bytes | None], Any], data: 
         read(data)
 
 
+REGISTRATION = {
+    "version": 5,
+    "endpoints": ["A://h:1"],
+    "listener_security_protocol_map": {"A": "SSL"},
+    "jmx_port": 1,
+}
+STATE = {"leader": 1, "leader_epoch": 2, "isr": [1], "controller_epoch": 3}
+LIST = {"version": 1, "partitions": [{"topic": "t", "partition": 0, "replicas": [1]}]}
+
+
+@pytest.mark.parametrize(
+    ("read", "data"),
+    [
+        (znodes.read_registration, REGISTRATION | {"jmx_port": float("inf")}),
+        (znodes.read_registration, REGISTRATION | {"endpoints": ["A://h:65536"]}),
+        (znodes.read_registration, REGISTRATION | {"rack": ["r"]}),
+        (znodes.read_registration, REGISTRATION | {"rack": "\ud800"}),
+        (znodes.read_registration, REGISTRATION | {"features": {"f": {"max_version": 1 << 15}}}),
+        (znodes.read_assignment, {"partitions": {"-1": [1]}}),
+        (znodes.read_assignment, {"partitions": {str(1 << 31): [1]}}),
+        (znodes.read_assignment, {"partitions": {"0": [1 << 31]}}),
+        (znodes.read_state, STATE | {"leader": 1 << 31}),
+        (znodes.read_state, STATE | {"leader_epoch": 10**30}),
+        (znodes.read_controller, {"brokerid": 1 << 31}),
+        (znodes.read_controller, {"brokerid": 1, "timestamp": 1 << 63}),
+        (znodes.read_epoch, 1 << 31),
+        (znodes.read_cluster_id, {"id": 7}),
+        (znodes.read_features, {"version": 2, "status": 1, "features": {"f": {"max_version_level": 1e999}}}),
+        (znodes.read_partitions, {"partitions": [{"topic": "t", "partition": -1}]}),
+        (znodes.read_reassignment, {"partitions": [{"topic": None, "partition": 0, "replicas": [1]}]}),
+        (znodes.read_log_dir_event, {"broker": 1e999}),
+        (znodes.read_producer_ids, {"broker": 1, "block_start": "0", "block_end": str(1 << 63)}),
+        (configs.read_config, {"config": {"retention.ms": 7}}),
+        (configs.read_config_change, {"version": 2, "entity_path": ["topics/t"]}),
+    ],
+)
+def test_what_has_no_place_in_the_protocol_is_not_read(
+    read: Callable[[bytes | None], Any], data: Any
+) -> None:
+    with pytest.raises(MalformedZnode):
+        read(json.dumps(data).encode())
+
+
+@pytest.mark.parametrize("data", [b"[" * 200_000, b'{"a":' * 100_000], ids=["arrays", "objects"])
+def test_what_is_nested_deeply_cannot_be_read(data: bytes) -> None:
+    with pytest.raises(MalformedZnode):
+        znodes.read_state(data)
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 1_000_000, b'{"leader":"' + b"\x01" * 1_000_000 + b'"}'])
+def test_what_is_said_of_what_cannot_be_read_is_short(data: bytes) -> None:
+    for read in (znodes.read_state, znodes.read_epoch, lambda data: configs.read_acl_change(data, LITERAL)):
+        with pytest.raises(MalformedZnode) as malformed:
+            read(data)
+        assert len(str(malformed.value)) < 2_000
+
+
+def test_children_that_are_no_ids_are_no_brokers() -> None:
+    assert znodes.broker_ids(["10", "x", "2", "-1", "", "99999999999", "2147483648", "9" * 5000, "²"]) == [
+        2,
+        10,
+    ]
+
+
 def test_nobody_took_producer_ids_yet() -> None:
     assert znodes.read_producer_ids(None) is None and znodes.read_producer_ids(b"") is None
     with pytest.raises(MalformedZnode):

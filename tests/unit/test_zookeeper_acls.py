@@ -20,7 +20,8 @@ from pykafkad.pure.acls import ALLOW, DENY, LITERAL, PREFIXED, Acl, Filter
 from pykafkad.pure.authorization import CLUSTER, READ, TOPIC, WRITE
 from pykafkad.slices import Slices
 from pykafkad.zookeeper.client import Create, Delete, SetData
-from pykafkad.zookeeper.config_znodes import ACL_PATHS
+from pykafkad.zookeeper.config_znodes import ACL_PATHS, write_acls
+from pykafkad.zookeeper.config_znodes import Acl as ZnodeAcl
 from tests.unit.test_zookeeper_configs import Clock
 from tests.zookeeper_kit import MemoryZooKeeper
 
@@ -216,6 +217,20 @@ def test_what_cannot_be_read_later_stays_as_it_was(server: MemoryZooKeeper, ours
     assert ours.held == {T}
     (error,) = ours.told(ours.acls.create, [T._replace(operation=WRITE)])
     assert error.code == errors.UNKNOWN_SERVER_ERROR and ours.held == {T}
+
+
+def test_what_cannot_be_read_hides_no_other_change(server: MemoryZooKeeper, ours: One) -> None:
+    entry = write_acls([ZnodeAcl(T.principal, T.permission, T.host, T.operation)])
+    server.do(
+        Create("/kafka-acl/Topic/t", b"[" * 100_000),
+        Create("/kafka-acl/Topic/u", entry),
+        Create("/kafka-acl-changes/acl_changes_", b"TOPIC:t", sequential=True),
+        Create("/kafka-acl-changes/acl_changes_", b"TOPIC:a/../b", sequential=True),
+        Create("/kafka-acl-changes/acl_changes_", b"\xff" * 1000, sequential=True),
+        Create("/kafka-acl-changes/acl_changes_", b"TOPIC:u", sequential=True),
+    )
+    server.settle()
+    assert ours.held == {T._replace(name="u")}
 
 
 def test_types_that_are_not_known_are_left_alone(server: MemoryZooKeeper, clock: Clock, ours: One) -> None:

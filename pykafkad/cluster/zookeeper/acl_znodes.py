@@ -13,7 +13,7 @@ from pykafkad.cluster.zookeeper.notifications import Notifications
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
 from pykafkad.pure.acls import Acl, Pattern
-from pykafkad.slices import Wait
+from pykafkad.slices import GO_ON, Wait
 from pykafkad.zookeeper import config_znodes
 from pykafkad.zookeeper.client import (
     BAD_VERSION,
@@ -25,6 +25,7 @@ from pykafkad.zookeeper.client import (
     GetData,
     Multi,
     SetData,
+    ZooKeeperError,
 )
 from pykafkad.zookeeper.config_znodes import ACL_PATHS, ACL_ROOTS, RESOURCE_TYPES
 from pykafkad.zookeeper.znodes import MalformedZnode
@@ -83,13 +84,18 @@ class AclZnodes:
                 found += [Pattern(known, name, pattern_type) for name in names]
         return found
 
-    def read(self, patterns: Sequence[Pattern]) -> Work[dict[Pattern, list[Acl]]]:
-        """Their ACLs; MalformedZnode where a znode cannot be read."""
+    def read(self, patterns: Sequence[Pattern]) -> Work[tuple[dict[Pattern, list[Acl]], Exception | None]]:
+        """Their ACLs; of those that cannot be read, why the first cannot."""
         results = yield from self._asking.ask_all([GetData(path_of(each)) for each in patterns])
-        return {
-            pattern: acls_of(pattern, expect(result, NO_NODE, path=path_of(pattern)))
-            for pattern, result in zip(patterns, results, strict=True)
-        }
+        found: dict[Pattern, list[Acl]] = {}
+        failure: Exception | None = None
+        for pattern, result in zip(patterns, results, strict=True):
+            try:
+                found[pattern] = acls_of(pattern, expect(result, NO_NODE, path=path_of(pattern)))
+            except (MalformedZnode, ZooKeeperError) as error:
+                failure = failure or error
+            yield GO_ON
+        return found, failure
 
     # -- writing
 

@@ -96,9 +96,12 @@ class ClusterAcls(KnownAcls):
         yield from self._refresh({*found, *self.rules.patterns})
 
     def _refresh(self, patterns: Iterable[Pattern]) -> Work[None]:
-        """The image says of these what the znodes say now."""
-        found = yield from self._znodes.read(list(patterns))
+        """The image says of these what the znodes say now. Those that cannot be read stay as they are, and hide no
+        other."""
+        found, failure = yield from self._znodes.read(list(patterns))
         yield from through(self._in_line, self._apply(found))
+        if failure is not None:
+            raise failure
 
     def _apply(self, found: dict[Pattern, list[Acl]]) -> Work[None]:
         has_changed = False
@@ -132,6 +135,7 @@ class ClusterAcls(KnownAcls):
                 named[Pattern(*read_acl_change(data, pattern_type))] = None
             except MalformedZnode as error:
                 log.error(str(error))
+            yield
         if named:
             yield from self._refresh(named)
 

@@ -74,11 +74,13 @@ class ClusterConfigs:
         self._is_loaded = True
         self._line.run(self._load(), lambda result: tell(done, settled(result)))
 
-    def load_topics(self, names: Sequence[str]) -> Work:
+    def load_topics(self, names: Sequence[str]) -> Work[list[str]]:
         """What these topics' configs are now: nobody announces those of a new topic. Done by who has the line already, so
-        it waits for no turn: what was read before, and is applied after, is behind a notification that is to come."""
+        it waits for no turn: what was read before, and is applied after, is behind a notification that is to come.
+        The topics whose configs cannot be read."""
         found = yield from self._configs.read([f"{entities.TOPICS}/{name}" for name in names])
         yield from self._apply(found)
+        return [name for name in names if f"{entities.TOPICS}/{name}" not in found]
 
     def topics_told(self) -> None:
         """The image has what the controller told: the configs of topics that are new to it are read, whoever leads
@@ -133,6 +135,7 @@ class ClusterConfigs:
                 named[read_config_change(data)] = None
             except MalformedZnode as error:
                 log.error(str(error))
+            yield
         if named:
             yield from self._refresh(named)
 

@@ -152,7 +152,7 @@ class ControllerStore:
 
     def brokers(self) -> Steps[dict[int, Broker]]:
         (found,) = yield from ask([GetChildren(znodes.BROKER_IDS, watch=True)])
-        ids = sorted(int(each) for each in expect(found).children)
+        ids = znodes.broker_ids(expect(found).children)
         results = yield from ask([GetData(znodes.broker(each)) for each in ids])
         brokers: dict[int, Broker] = {}
         for broker_id, result in zip(ids, results, strict=True):
@@ -344,7 +344,11 @@ class ControllerStore:
         results = yield from ask([GetData(config_znodes.config("topics", each)) for each in names])
         enabled: dict[str, bool | None] = {}
         for name, result in zip(names, results, strict=True):
-            configs = {} if expect(result, zk.NO_NODE).error else config_znodes.read_config(result.data)
+            try:
+                configs = {} if expect(result, zk.NO_NODE).error else config_znodes.read_config(result.data)
+            except znodes.MalformedZnode as malformed:
+                yield Note(f"the topic {name} has no configs: {malformed}", is_warning=True)
+                configs = {}
             enabled[name] = configs[UNCLEAN].lower() == "true" if UNCLEAN in configs else None
         return enabled
 

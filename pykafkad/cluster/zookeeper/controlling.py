@@ -200,8 +200,8 @@ def event_of(path: str) -> Event | None:
     if path in WATCHED:
         return WATCHED[path]()
     parent, _, name = path.rpartition("/")
-    if parent == znodes.BROKER_IDS and name.isdecimal():
-        return events.BrokerModified(int(name))
+    if parent == znodes.BROKER_IDS:
+        return next(map(events.BrokerModified, znodes.broker_ids([name])), None)
     if parent == znodes.TOPICS:
         return events.PartitionsModified(name)
     return None

@@ -31,7 +31,7 @@ from pykafkad.zookeeper.config_znodes import (
     sanitized,
     scram_text,
 )
-from pykafkad.zookeeper.znodes import MalformedZnode
+from pykafkad.zookeeper.znodes import SHOWN, MalformedZnode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -177,7 +177,7 @@ def quota_records(
             try:
                 quotas[key] = float(text)
             except ValueError:
-                log.error(f"the quota {key} of {dict(entity)} is no number: {text}")
+                log.error(f"the quota {key} of {dict(entity)} is no number: {text[:SHOWN]}")
     return [record_of(entity, key, value) for key, value in differing(known, quotas)]
 
 

@@ -12,8 +12,10 @@ from pykafkad import errors
 from pykafkad.cluster.zookeeper.asking import AT_ONCE, expect
 from pykafkad.cluster.zookeeper.entities import BROKERS, CLIENTS, IPS, TOPICS, USERS
 from pykafkad.errors import KafkaError
+from pykafkad.logs import logger
 from pykafkad.slices import chunks
 from pykafkad.zookeeper.client import (
+    BAD_ARGUMENTS,
     BAD_VERSION,
     NO_NODE,
     NODE_EXISTS,
@@ -35,7 +37,7 @@ from pykafkad.zookeeper.config_znodes import (
     write_config,
     write_config_change,
 )
-from pykafkad.zookeeper.znodes import CONTROLLER, parents, read_controller
+from pykafkad.zookeeper.znodes import CONTROLLER, SHOWN, MalformedZnode, parents, read_controller
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,6 +53,8 @@ if TYPE_CHECKING:
     Wanted = Callable[[str, Mapping[str, str]], Mapping[str, str]]  # of a path that holds these configs
 
 MAX_TRIES = 10  # of a znode that others write at the same time
+log = logger("zookeeper")
+
 NO_CONTROLLER = "Cannot set entity configs when there is no controller."
 EMPTIED = (CLIENTS, USERS, IPS)  # whose nodes are deleted when they are empty
 
@@ -82,12 +86,17 @@ class EntityConfigs:
         ]
 
     def read(self, paths: Sequence[str]) -> Work:
-        """path -> its configs; those of a node that is not there are empty."""
+        """path -> its configs; those of a node that is not there are empty. What cannot be read is left out, and hides
+        no other."""
         results = yield from self._asking.ask_all([GetData(f"{CONFIG}/{path}") for path in paths])
-        return {
-            path: read_config(expect(result, NO_NODE).data)
-            for path, result in zip(paths, results, strict=True)
-        }
+        found = {}
+        for path, result in zip(paths, results, strict=True):
+            try:
+                found[path] = read_config(expect(result, NO_NODE, BAD_ARGUMENTS).data)
+            except MalformedZnode as error:
+                log.error(f"{path[:SHOWN]}: {error}")
+            yield
+        return found
 
     # -- writing
 

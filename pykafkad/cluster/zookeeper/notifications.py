@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pykafkad.slices import Work
 
 KEPT_MS = 15 * 60 * 1000
+DIGITS_MAX = 18  # of a number that ZooKeeper may have given
 LOOKED_AT = (
     10  # at once, to see whether they are old: mostly the oldest is not, and somebody waits for what is new
 )
@@ -59,7 +60,7 @@ class Notifications:
 
     def _number(self, name: str) -> int:
         digits = name.removeprefix(self._prefix)
-        return int(digits) if digits.isdecimal() else -1
+        return int(digits) if digits.isdecimal() and len(digits) <= DIGITS_MAX else -1
 
     def _purge(self, names: Sequence[str]) -> Work:
         """The oldest come first."""

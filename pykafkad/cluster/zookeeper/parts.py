@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
     from pykafkad.cluster.controller import (
@@ -68,7 +68,7 @@ class Changes(Protocol):
     def keep_acls(self, rules: Rules) -> ClusterAcls:
         """To be called before `load`, where there is an authorizer: it reads the ACLs that there are, too."""
 
-    def load_topics(self, names: Sequence[str]) -> Work:
+    def load_topics(self, names: Sequence[str]) -> Work[Collection[str]]:
         """The configs of these topics go into the image: their logs are about to be made. Done by a request of the
         controller, which has the line."""
 

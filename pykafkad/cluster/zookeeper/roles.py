@@ -17,7 +17,7 @@ from pykafkad.uuids import ZERO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
     from typing import Any
 
     from pykafkad.cluster.replica import Replica
@@ -47,7 +47,7 @@ class Roles:
         replication: Replication,
         coordinators: tuple[CoordinatorRuntime[Any], CoordinatorRuntime[Any]],
         config_of: Callable[[str], TopicConfig],
-        load_topics: Callable[[Sequence[str]], Work],
+        load_topics: Callable[[Sequence[str]], Work[Collection[str]]],
     ) -> None:
         """`coordinators`: of groups and of transactions. `load_topics` reads topics' configs before their logs are
         made."""
@@ -71,12 +71,11 @@ class Roles:
             if code == errors.NONE:
                 accepted.append((name, topic_id, state))
             yield GO_ON
-        failed = yield from self._configs_read(accepted)
+        unread = yield from self._configs_read(accepted)
         for name, topic_id, state in accepted:
             key = name, state.partition_index
-            codes[key] = (
-                failed if failed and key not in self._replicas.table else self._try(name, topic_id, state)
-            )
+            is_unread = name in unread and key not in self._replicas.table
+            codes[key] = errors.UNKNOWN_SERVER_ERROR if is_unread else self._try(name, topic_id, state)
             yield GO_ON
         return codes
 
@@ -86,20 +85,21 @@ class Roles:
         own_id = (replica.log.topic_id if replica is not None else None) or ZERO
         return why_not_taken(self._replicas.node_id, state, topic_id, own_epoch, own_id)
 
-    def _configs_read(self, accepted: Accepted) -> Work[int]:
-        """The configs of topics that are new here count before their first record does; an error code."""
+    def _configs_read(self, accepted: Accepted) -> Work[Collection[str]]:
+        """The configs of topics that are new here count before their first record does. The topics whose configs could
+        not be read."""
         table = self._replicas.table
         names = dict.fromkeys(
             name for name, _, state in accepted if (name, state.partition_index) not in table
         )
         if not names:
-            return errors.NONE
+            return ()
         try:
-            yield from self._load_topics(list(names))
+            unread: Collection[str] = yield from self._load_topics(list(names))
         except Exception as error:
             log.exception(f"the configs of {', '.join(names)} could not be read", error)
-            return errors.UNKNOWN_SERVER_ERROR
-        return errors.NONE
+            return names
+        return unread
 
     def _try(self, name: str, topic_id: bytes, state: State) -> int:
         try:

@@ -33,7 +33,10 @@ class Ticket:
 
 
 class ControllerChanged(NamedTuple):
-    """The node of the controller was made, changed or deleted; or this broker may stand for election from now on."""
+    """The node of the controller was made, changed or deleted; or this broker may stand for election from now on, also
+    because it has rested."""
+
+    has_rested: bool = False
 
 
 class SessionLost(NamedTuple):

@@ -2,7 +2,8 @@
 
 Events are handled one at a time, each to its end. What ends a term: the controller epoch is another's by now (a write
 says so), another is elected, the session is lost; or this controller met something that it does not understand, in which
-case it gives up the office, since whoever is elected next begins with what ZooKeeper has.
+case it gives up the office, since whoever is elected next begins with what ZooKeeper has. It rests then, each time for
+longer, until a term goes well: what nobody understands would have brokers elect each other all the time.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 NOBODY = -1
 PAUSE_MS = 1_000  # after a term that ended in a failure: others go first
+PAUSE_MAX_MS = 16_000
 
 
 class Machine:
@@ -31,6 +33,8 @@ class Machine:
         self._node_id, self._elections, self._config = node_id, elections, config
         self.controller_id = NOBODY  # as /controller said last
         self.term: Term | None = None
+        self._rests = False
+        self._pause_ms = PAUSE_MS
 
     def handle(self, event: Event) -> Steps[None]:
         """All that follows from an event. A request is answered whatever happens."""
@@ -54,7 +58,9 @@ class Machine:
         if isinstance(event, events.SessionLost):
             yield from self._end()
             self.controller_id = NOBODY
+            self._rests = False
         elif isinstance(event, events.ControllerChanged):
+            self._rests = self._rests and not event.has_rested
             yield from self._look()
         elif self.term is not None and getattr(event, "controller_epoch", self.term.epoch) == self.term.epoch:
             yield from HANDLERS[type(event)](self.term, event)
@@ -66,7 +72,7 @@ class Machine:
         self.controller_id = yield from self._elections.controller()
         if self.term is not None and self.controller_id != self._node_id:
             yield from self._end()
-        if self.controller_id == NOBODY:
+        if self.controller_id == NOBODY and not self._rests:
             won = yield from self._elections.stand()
             if won is None:
                 self.controller_id = yield from self._elections.controller()
@@ -104,6 +110,7 @@ class Machine:
         yield from term.balance.asked_changed()
         yield from term.brokers.watch(sorted(context.brokers))
         yield from term.balance.start()
+        self._pause_ms = PAUSE_MS
         yield Note(f"in office: {len(context.brokers)} brokers, {len(context.topics)} topics")
 
     def _end(self) -> Steps[None]:
@@ -121,7 +128,9 @@ class Machine:
                 yield from self._elections.resign(term.won)
         except Exception as failure:
             yield Note(f"the office could not be given up: {failure!r}", is_warning=True)
-        yield After(PAUSE_MS, events.ControllerChanged())
+        self._rests = True
+        yield After(self._pause_ms, events.ControllerChanged(has_rested=True))
+        self._pause_ms = min(2 * self._pause_ms, PAUSE_MAX_MS)
 
 
 # -- who handles what, in a term
