@@ -18,7 +18,7 @@ from pykafkad.cluster.local_controller import LocalController
 from pykafkad.cluster.metadata_reading import read_directory
 from pykafkad.cluster.metadata_records import MetadataError, config_record
 from pykafkad.cluster.topic_creation import Planned, refused
-from pykafkad.cluster.topic_names import CONSUMER_OFFSETS
+from pykafkad.cluster.topic_names import CONSUMER_OFFSETS, MOST_PARTITIONS
 from pykafkad.config import ConfigError, TopicConfig
 from pykafkad.logs import logger
 from pykafkad.messages import PartitionRecord, TopicRecord
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from pykafkad.storage.overlay.overlay import Source
 
 
-MOST_PARTITIONS = 1_000_000  # of a topic; a name or a number that says more is nobody's
 NAMED = 5  # topics that one line of the log names
 
 log = logger("open")

@@ -14,6 +14,8 @@ CLUSTER_METADATA = METADATA_TOPIC
 
 INTERNAL = frozenset((CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE))
 MAX_LENGTH = 249
+MOST_PARTITIONS = 1_000_000  # of a topic: an index beyond is nobody's
+MOST_OF_A_FILE_NAME = 255
 LEGAL = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 
 
@@ -34,6 +36,12 @@ def why_invalid(name: str) -> str | None:
             "ASCII alphanumerics, '.', '_' and '-'"
         )
     return None
+
+
+def may_be_a_directory(name: str, index: int) -> bool:
+    """Whether a partition of this name and number can be one: what others say of it goes into a path."""
+    is_named = why_invalid(name) is None and name != CLUSTER_METADATA
+    return is_named and 0 <= index < MOST_PARTITIONS and len(f"{name}-{index}") <= MOST_OF_A_FILE_NAME
 
 
 def utf16_length(name: str) -> int:

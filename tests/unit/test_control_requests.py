@@ -309,6 +309,42 @@ def test_a_topic_whose_configs_cannot_be_read_keeps_no_other_from_its_role(desk:
     assert codes == {asked[0].topic_id: errors.UNKNOWN_SERVER_ERROR, asked[1].topic_id: errors.NONE}
 
 
+@pytest.mark.parametrize(
+    ("name", "index"),
+    [
+        ("../evil", 0),
+        ("../../../../nowhere/evil", 0),
+        ("a/b", 0),
+        ("..", 0),
+        ("", 0),
+        ("x" * 250, 0),
+        ("x" * 249, 100_000),
+        ("nul\0", 0),
+        ("__cluster_metadata", 0),
+        ("t", -1),
+        ("t", 2**31 - 1),
+    ],
+)
+def test_what_cannot_be_a_directory_is_no_partition(desk: ClusterDesk, name: str, index: int) -> None:
+    """A name from the wire goes into a path: one may lead out of the log directory, and one that the file system refuses
+    would take the directory offline."""
+    desk.live(0, 1)
+    assert desk.lead_and_follow(state(index), topic=name) == {index: errors.INVALID_TOPIC_EXCEPTION}
+    assert all(each.is_online for each in desk.storage.directories)
+    desk.live(0, 1, topic_states=[topic_known(known(index), topic=name)])
+    assert name not in desk.cluster_image.topics
+
+
+def test_an_index_from_the_wire_is_not_believed(desk: ClusterDesk) -> None:
+    desk.live(0, topic_states=[topic_known(known(999_999))])
+    assert "orders" not in desk.cluster_image.topics
+    desk.live(0, topic_states=[topic_known(known(1000))])
+    assert len(desk.cluster_image.topics["orders"].partitions) == 1001
+    more = [topic_known(known(900), topic=name, topic_id=name.encode().ljust(16)) for name in "abc"]
+    desk.live(0, topic_states=more)
+    assert desk.cluster_image.topics.keys() == {"orders", "a"}
+
+
 # -- coordinators
 
 

@@ -6,6 +6,7 @@ controller that has been replaced writes nothing any more. Many operations go in
 
 from __future__ import annotations
 
+from pykafkad.cluster.topic_names import may_be_a_directory
 from pykafkad.pure.controller.facts import RECOVERED, Assignment, Broker, Endpoint, Leadership
 from pykafkad.pure.controller.intents import Ask, Note
 from pykafkad.pure.controller.store import Moved, StoreFailed, TopicNode, Won, Written
@@ -185,7 +186,13 @@ class ControllerStore:
 
     def topics(self) -> Steps[list[str]]:
         (found,) = yield from ask([GetChildren(znodes.TOPICS, watch=True)])
-        return sorted(expect(found).children)
+        names = sorted(expect(found).children)
+        legal = [name for name in names if may_be_a_directory(name, 0)]
+        if len(legal) < len(names):
+            strange = next(name for name in names if name not in legal)
+            text = f"{len(names) - len(legal)} topics are left out, as {strange!r}: no name of a topic"
+            yield Note(text, is_warning=True)
+        return legal
 
     def topic_nodes(self, topics: Sequence[str]) -> Steps[dict[str, TopicNode]]:
         nodes: dict[str, TopicNode] = {}

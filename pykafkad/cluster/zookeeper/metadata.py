@@ -10,6 +10,7 @@ one until somebody does.
 from __future__ import annotations
 
 from pykafkad.cluster.image import NO_LEADER, Image, PartitionInfo, Topic
+from pykafkad.cluster.topic_names import may_be_a_directory
 from pykafkad.logs import logger
 from pykafkad.messages import (
     PartitionRecord,
@@ -18,7 +19,7 @@ from pykafkad.messages import (
     TopicRecord,
 )
 from pykafkad.pure.control_requests import DURING_DELETE, states_of
-from pykafkad.slices import GO_ON
+from pykafkad.slices import CHUNK, GO_ON
 from pykafkad.uuids import ZERO
 
 TYPE_CHECKING = False
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 EndPoint = RegisterBrokerRecord.BrokerEndpoint
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-MOST_PARTITIONS = 1_000_000  # of a topic: an index beyond is nobody's
+MOST_UNTOLD = 1000  # partitions that a request may leave out before others, besides as many as it tells of
 
 log = logger("metadata")
 
@@ -52,26 +53,36 @@ class ClusterImage(Image):
         self.supported_features = {}
         self.offset = 0
         self._live: dict[int, LiveBroker] = {}  # brokers as they were told last
+        self._untold = 0
 
     def update(self, request: UpdateMetadataRequest) -> Work:
-        self._update_brokers(request.live_brokers)
+        yield from self._update_brokers(request.live_brokers)
+        refused: list[str] = []
+        self._untold = MOST_UNTOLD
         for name, topic_id, state in states_of(request):
+            self._untold += 1
             if state.leader == DURING_DELETE:
                 self._delete(name)
-            else:
-                self._put(name, topic_id, state)
+            elif not (yield from self._put(name, topic_id, state)):
+                refused.append(f"{name}-{state.partition_index}")
             yield GO_ON
+        if refused:
+            log.error(
+                f"UpdateMetadata names {len(refused)} partitions that cannot be, or without a topic id, as {refused[0]!r}"
+            )
 
     # -- brokers
 
-    def _update_brokers(self, live: list[LiveBroker]) -> None:
+    def _update_brokers(self, live: list[LiveBroker]) -> Work[None]:
         told = {broker.id: broker for broker in live}
         for broker_id in [each for each in self.brokers if each not in told]:
             del self.brokers[broker_id]
             self._brokers_changed(broker_id)
+            yield GO_ON
         for broker_id, broker in told.items():
             if self._live.get(broker_id) != broker:
                 self.apply(registered(broker))
+            yield GO_ON
         self._live = told
 
     def _brokers_changed(self, broker_id: int) -> None:
@@ -89,21 +100,29 @@ class ClusterImage(Image):
         if topic is not None:
             self.apply(RemoveTopicRecord(topic_id=topic.id))
 
-    def _put(self, name: str, topic_id: bytes, state: State) -> None:
-        topic = self._topic_told_of(name, topic_id)
+    def _put(self, name: str, topic_id: bytes, state: State) -> Work[bool]:
+        """Whether it could be that partition."""
         index = state.partition_index
-        if topic is None or not 0 <= index < MOST_PARTITIONS:
-            log.error(f"UpdateMetadata names {name}-{index} without a topic id, or with an index too high")
-            return
+        known = self.topics.get(name)
+        missing = index - (0 if known is None else len(known.partitions))
+        if not may_be_a_directory(name, index) or missing > self._untold:
+            return False
+        topic = self._topic_told_of(name, topic_id)
+        if topic is None:
+            return False
         while index >= len(topic.partitions):
+            self._untold -= 1
             self._partition(
                 PartitionRecord(topic_id=topic.id, partition_id=len(topic.partitions), leader=NO_LEADER)
             )
+            if not len(topic.partitions) % CHUNK:
+                yield GO_ON
         told = ToldPartition(state)
         if told.leader_epoch != topic.partitions[index].leader_epoch:
             self._delta.leader_elected(topic, index)
         topic.partitions[index] = told
         topic.cache.clear()
+        return True
 
     def _topic_told_of(self, name: str, topic_id: bytes) -> Topic | None:
         """None: it is not known, and has no id."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.cluster.image import NO_LEADER
-from pykafkad.cluster.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE
+from pykafkad.cluster.topic_names import CONSUMER_OFFSETS, TRANSACTION_STATE, may_be_a_directory
 from pykafkad.logs import logger
 from pykafkad.pure.control_requests import states_of, stops_of, why_not_stopped, why_not_taken
 from pykafkad.slices import GO_ON
@@ -80,6 +80,8 @@ class Roles:
         return codes
 
     def _why_not(self, name: str, topic_id: bytes, state: State) -> int:
+        if not may_be_a_directory(name, state.partition_index):
+            return errors.INVALID_TOPIC_EXCEPTION
         replica = self._replicas.get((name, state.partition_index))
         own_epoch = replica.leader_epoch if replica is not None else -1
         own_id = (replica.log.topic_id if replica is not None else None) or ZERO
