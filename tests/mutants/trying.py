@@ -43,17 +43,30 @@ COPIED = (
 MEMORY_BYTES = 4 << 30
 SECONDS, SLOWER = 10, 10  # a test may take ten times as long as it did, and ten seconds more
 START_SECONDS = 60
-TOGETHER_SECONDS = 30
-# The unit tests, and of those that need sockets the ones of the room that is about them, as far as they start no broker.
-OF_SOCKETS = ("reactor_*", "listeners", "peer", "peers", "tools_reaching")
-ALL = (
-    "tests/unit",
-    *(
-        f"tests/net/{path.name}"
-        for name in OF_SOCKETS
-        for path in sorted(ROOT.glob(f"tests/net/test_{name}.py"))
-    ),
-)
+TOGETHER_SECONDS = 15
+# Beside the unit tests: those of the room that is about sockets, as far as they start no broker, and for what nothing but
+# a whole broker runs those that start one, which reads the changed file.
+OF_SOCKETS = ("reactor_*", "listeners", "peer", "peers", "tools_reaching", "*_loopback", "flush", "unix_sockets")
+OF_BROKERS = {
+    "pykafkad/server.py": ("start_*", "directory_failures", "broker_process"),
+    "pykafkad/opening.py": ("open",),
+    "pykafkad/running.py": ("run",),
+    "pykafkad/cluster/opened.py": ("open",),
+    "pykafkad/storage/overlay/opened.py": ("open",),
+    "pykafkad/coordinator/opened_transactions.py": ("open",),
+    "pykafkad/clustered.py": ("cluster_broker",),
+    "pykafkad/net/starter.py": ("testing_lifetime",),
+}
+
+
+def with_sockets(names: Iterable[str]) -> list[str]:
+    return [
+        f"tests/net/{path.name}" for name in names for path in sorted(ROOT.glob(f"tests/net/test_{name}.py"))
+    ]
+
+
+LEARNT = ("tests/unit", *with_sockets(OF_SOCKETS))
+ALL = (*LEARNT, *with_sockets(dict.fromkeys(name for names in OF_BROKERS.values() for name in names)))
 NAMESAKE = 0.2
 KILLED, SURVIVED, TOO_SLOW, NOT_RUN = "killed", "survived", "killed by time", "run by no test"
 OUTCOMES = {FAILED: KILLED, PASSED: SURVIVED, SLOW: TOO_SLOW}
@@ -98,6 +111,8 @@ class Trial:
     def run(self, mutant: Mutant) -> str:
         """What the tests that run the function say."""
         tests = [test for test in self.touched.covering(mutant) if test in self.warm.tests]
+        starting = tuple(with_sockets(OF_BROKERS.get(mutant.path, ())))
+        tests += [test for test in self.warm.tests if test.startswith(starting)] if starting else []
         if not tests:
             return NOT_RUN
         outcome = COLD
@@ -192,7 +207,7 @@ class Warm:
         begun = json.loads(self._answered.readline() or "null")
         if begun is None:
             raise RuntimeError("the unit tests cannot be collected")
-        self.tests, self.ran_early = set(begun["tests"]), set(begun["ran_early"])
+        self.tests, self.ran_early = dict.fromkeys(begun["tests"]), set(begun["ran_early"])
 
     def ask(
         self,
@@ -252,7 +267,7 @@ def touched(file: Path, learn: list[str] | None = None) -> Touched:
     if file.exists() and not learn:
         return read(file)
     known, part = read(file) if file.exists() else Touched({}, {}), file.with_suffix(".part")
-    wanted = learn or list(ALL)
+    wanted = learn or list(LEARNT)
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.mutants.touching", "--touched", str(part)]
     with Trial(known) as trial:
         options = ["-p", "no:cacheprovider", f"--basetemp={trial.home / 'tmp'}", *wanted]

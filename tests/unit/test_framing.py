@@ -110,3 +110,20 @@ def test_what_cannot_be_a_frame_is_found_behind_good_ones_and_in_pieces(module: 
     assert fed(framer, frame(b"good") + b"GET", [3, 8]) == [b"good"]
     with pytest.raises(module.FrameError, match="HTTP"):
         framer.feed(b" ")
+
+
+def test_a_line_is_a_frame_with_its_end() -> None:
+    data = bytearray(b"ab\ncde\n\nrest")
+    assert plain_frames.text_line(data, 0, 100) == (0, 3, False)
+    assert plain_frames.text_line(data, 3, 100) == (3, 7, False)
+    assert plain_frames.text_line(data, 7, 100) == (7, 8, False)
+    assert plain_frames.text_line(data, 8, 100) == -1, "it has no end yet"
+    assert plain_frames.text_line(bytearray(), 0, 0) == -1
+
+
+@pytest.mark.parametrize("data", [b"\nabc\n", b"\nabc"])
+def test_a_line_may_be_so_long_without_its_end(data: bytes) -> None:
+    found = plain_frames.text_line(bytearray(data), 1, 3)
+    assert found == ((1, 5, False) if data.endswith(b"\n") else -1)
+    with pytest.raises(plain_frames.FrameError, match=r"size = 3 larger than 2\)"):
+        plain_frames.text_line(bytearray(data), 1, 2)

@@ -333,6 +333,31 @@ def test_errors_of_fetch(desk: Desk, asked: dict[str, Any], code: int) -> None:
     assert code == 0 or answer.high_watermark == -1
 
 
+@pytest.mark.parametrize("count", [2, 150])
+@pytest.mark.parametrize("version", [4, 6, 7, 12, 13])
+def test_a_fetch_of_which_no_sense_can_be_made_fails_as_a_whole(desk: Desk, version: int, count: int) -> None:
+    id = desk.create("large", count)
+    code = errors.UNKNOWN_SERVER_ERROR
+    asked = [{"partition": index, "fetch_offset": 0} for index in range(count)]
+    request = fetch("large", *asked, topic_id=id, isolation_level=2)
+    given = desk.send(request, version)
+    desk.advance(0)  # a large one is answered in slices
+    desk.end_pass()
+    answer = desk.answer_of(given, "FetchRequest", version)
+    assert answer.error_code == (code if version >= 7 else errors.NONE)
+    told = [
+        (topic.topic, row.partition_index, row.error_code, row.high_watermark)
+        for topic in answer.responses
+        for row in topic.partitions
+    ]
+    assert told == ([("large", index, code, -1) for index in range(count)] if version < 13 else [])
+
+
+def test_a_fetch_by_an_id_that_is_none_fails_as_a_whole(desk: Desk) -> None:
+    answer = desk.ask(fetch("", {"partition": 0, "fetch_offset": 0}), 13)
+    assert answer.error_code == errors.UNKNOWN_SERVER_ERROR and answer.responses == []
+
+
 def test_an_older_leader_epoch_is_fenced(desk: Desk) -> None:
     desk.create("t")
     lead(desk.storage.partitions["t", 0], 2)

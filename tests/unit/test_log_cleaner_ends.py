@@ -84,6 +84,19 @@ def test_segments_that_went_meanwhile_do_not_come_back(home: Home, steps: int) -
     assert not leftovers(home)
 
 
+@EVERY_STEP
+def test_a_follower_that_is_cut_makes_the_cleaner_let_go(home: Home, steps: int) -> None:
+    """What the cleaner has read may be what the leader does not have."""
+    partition = home.create()
+    begin(home, partition)
+    for _ in range(steps):
+        home.threads.step()
+    partition.truncate(1, lambda: True, lambda error: None)
+    home.finish()
+    assert contents(partition) == [(0, "a", "1")] and partition.log_end_offset == 1
+    assert home.cleaner.running == 0 and not leftovers(home)
+
+
 def test_retention_waits_for_the_cleaner(home: Home) -> None:
     partition = home.create(cleanup_policy=["compact", "delete"], retention_ms=1000)
     begin(home, partition)
