@@ -16,7 +16,6 @@ import tempfile
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from types import TracebackType
@@ -46,7 +45,16 @@ START_SECONDS = 60
 TOGETHER_SECONDS = 15
 # Beside the unit tests: those of the room that is about sockets, as far as they start no broker, and for what nothing but
 # a whole broker runs those that start one, which reads the changed file.
-OF_SOCKETS = ("reactor_*", "listeners", "peer", "peers", "tools_reaching", "*_loopback", "flush", "unix_sockets")
+OF_SOCKETS = (
+    "reactor_*",
+    "listeners",
+    "peer",
+    "peers",
+    "tools_reaching",
+    "*_loopback",
+    "flush",
+    "unix_sockets",
+)
 OF_BROKERS = {
     "pykafkad/server.py": ("start_*", "directory_failures", "broker_process"),
     "pykafkad/opening.py": ("open",),
@@ -78,6 +86,7 @@ class Trial:
     def __init__(self, touched: Touched, seconds: float = SECONDS, collected: Iterable[str] = ALL) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="pykafkad-mutants-"))
         self.touched, self.seconds, self.collected = touched, seconds, collected
+        self._warm: Warm | None = None
         self.trusted: dict[str, bool] = {}  # test -> whether it passes here without a change
         for name in COPIED:
             source = ROOT / name
@@ -100,13 +109,15 @@ class Trial:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if "warm" in self.__dict__:
-            self.warm.close()
+        if self._warm is not None:
+            self._warm.close()
         shutil.rmtree(self.home, ignore_errors=True)
 
-    @cached_property
+    @property
     def warm(self) -> Warm:
-        return Warm(self.home, self.environment, self.collected)
+        if self._warm is None:
+            self._warm = Warm(self.home, self.environment, self.collected)
+        return self._warm
 
     def run(self, mutant: Mutant) -> str:
         """What the tests that run the function say."""

@@ -196,6 +196,9 @@ def test_metadata_that_does_not_know_of_directories_is_left_alone(tmp_path: Path
     node.image.features[METADATA_VERSION] = 16
     node.image.brokers[1].directories = []
     end = node.log.end_offset
+    node.storage.partitions["t", 1] = node.storage.partitions["t", 1]._replace(directory_id=C)
+    assert (("t", 1), C) in list(node.storage.placed())
+    node.controller.placement.correct(node.log)
     storage.fail(B)
     node.controller.placement.directory_failed()
     assert node.log.end_offset == end
