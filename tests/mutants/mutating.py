@@ -178,7 +178,9 @@ class Finder(ast.NodeVisitor):
             changed = copy.deepcopy(node)
             changed.op = ARITHMETIC[type(node.op)]()
             self._add("arithmetic", node, changed)
-            self.generic_visit(node)
+            self.visit(node.left)
+            if not is_unit(node):
+                self.visit(node.right)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         for other in other_values(node):
@@ -243,6 +245,14 @@ def is_none(node: ast.expr) -> bool:
 def is_type(node: ast.BinOp) -> bool:
     """`A | None`"""
     return isinstance(node.op, ast.BitOr) and (is_none(node.left) or is_none(node.right))
+
+
+def is_unit(node: ast.BinOp) -> bool:
+    """`64 * 1024`, `16 << 20`: the number is what counts."""
+    return isinstance(node.op, ast.Mult | ast.LShift) and all(
+        isinstance(each, ast.Constant) or (isinstance(each, ast.BinOp) and is_unit(each))
+        for each in (node.left, node.right)
+    )
 
 
 def other_values(node: ast.Constant) -> Iterator[ast.Constant]:

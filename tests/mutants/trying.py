@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import shutil
 import subprocess
@@ -122,6 +123,8 @@ class Trial:
     def run(self, mutant: Mutant) -> str:
         """What the tests that run the function say."""
         tests = [test for test in self.touched.covering(mutant) if test in self.warm.tests]
+        if not mutant.function:
+            tests = list(dict.fromkeys([*self._mentioning(mutant.path), *tests]))
         starting = tuple(with_sockets(OF_BROKERS.get(mutant.path, ())))
         tests += [test for test in self.warm.tests if test.startswith(starting)] if starting else []
         if not tests:
@@ -133,6 +136,16 @@ class Trial:
             with self._changed(mutant):
                 outcome = self._alone(tests)
         return OUTCOMES[outcome]
+
+    def _mentioning(self, path: str) -> list[str]:
+        """The tests of files that name the module, and so may look at its tables."""
+        name = re.compile(
+            rf"\b{Path(path).stem if Path(path).stem != '__init__' else Path(path).parent.name}\b"
+        )
+        files = {test.partition("::")[0] for test in self.warm.tests}
+        naming = {file for file in files if name.search((self.home / file).read_text())}
+        found = [test for test in self.warm.tests if test.partition("::")[0] in naming]
+        return self.touched.soonest(found, path)
 
     @contextmanager
     def _changed(self, mutant: Mutant) -> Iterator[None]:
@@ -256,17 +269,21 @@ class Touched(NamedTuple):
 
     def covering(self, mutant: Mutant) -> list[str]:
         """The tests that run the function; for code that runs at an import, or a function that no test runs, those
-        that run anything of the module. Those come first that will tell soonest: of a file named after the module, and
-        those that take little time. Those that would take too long together are left out: nearly every test runs a
-        constructor of the server."""
+        that run anything of the module."""
         of_module = {
             each: None
             for name, given in self.tests.items()
             if name.startswith(f"{mutant.path} ")
             for each in given
         }
-        found = list(self.tests.get(mutant.place) or of_module)
-        stem = Path(mutant.path).stem.strip("_")
+        return self.soonest(
+            list((self.tests.get(mutant.place) if mutant.function else None) or of_module), mutant.path
+        )
+
+    def soonest(self, found: list[str], path: str) -> list[str]:
+        """Those come first that will tell soonest: of a file named after the module, and those that take little time.
+        Those that would take too long together are left out: nearly every test runs a constructor of the server."""
+        stem = Path(path).stem.strip("_")
         found.sort(key=lambda test: self.seconds.get(test, 0) * (NAMESAKE if stem in test else 1))
         together = list(accumulate(self.seconds.get(test, 0) for test in found))
         return found[: max(bisect_right(together, TOGETHER_SECONDS), 1)]

@@ -243,6 +243,11 @@ def test_a_fetch_waits_for_data_and_for_no_longer_than_asked(desk: Desk) -> None
     assert values_of(fetched(desk.answer_of(given, "FetchRequest", F))) == []
 
 
+def test_a_fetch_of_nothing_does_not_wait(desk: Desk) -> None:
+    answer = desk.ask(fetch("t", max_wait_ms=10_000), F)
+    assert (answer.error_code, answer.responses) == (errors.NONE, [])
+
+
 def test_a_fetch_waits_until_there_are_min_bytes(desk: Desk) -> None:
     desk.create("t")
     size = len(batch(b"a"))
@@ -251,6 +256,19 @@ def test_a_fetch_waits_until_there_are_min_bytes(desk: Desk) -> None:
     assert given.parts is None
     put(desk, b"b")
     assert values_of(fetched(desk.answer_of(given, "FetchRequest", F))) == [b"a", b"b"]
+
+
+def test_what_a_waiting_fetch_had_already_counts_once_against_its_limits(desk: Desk) -> None:
+    desk.create("t", 2)
+    size = len(batch(b"a"))
+    put(desk, b"a")
+    given = desk.send(
+        fetch("t", {}, {"partition": 1}, max_wait_ms=500, min_bytes=3 * size, max_bytes=3 * size), F
+    )
+    put(desk, b"b")
+    put(desk, b"c", index=1)
+    answer = desk.answer_of(given, "FetchRequest", F)
+    assert [values_of(row) for row in answer.responses[0].partitions] == [[b"a", b"b"], [b"c"]]
 
 
 def test_a_fetch_that_has_waited_is_freed_without_the_cycle_collector(desk: Desk) -> None:

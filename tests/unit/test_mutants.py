@@ -14,7 +14,7 @@ SOURCE = '''"""Text."""
 if TYPE_CHECKING:
     import os
 
-LIMIT = 5
+LIMIT = 5 * 1024 * 1024
 
 def first(numbers, most=3, *, loud=False):
     """Text that stays."""
@@ -32,6 +32,8 @@ def changes() -> list[str]:
 
 def test_each_kind_of_change_is_found() -> None:
     assert changes() == [
+        "arithmetic: 5 * 1024 * 1024 -> (5 * 1024 // 1024)",
+        "arithmetic: 5 * 1024 -> (5 // 1024)",
         "constant: 5 -> (6)",
         "default: 3 -> (4)",
         "default: False -> (True)",

@@ -210,6 +210,12 @@ def test_a_topic_that_is_being_deleted_is_not_spoken_of_any_more(tmp_path: Path)
     node.controller._commits._submit = lambda work, done: waiting.append((work, done))
     node.controller.delete_topics([node.image.topics["t"].id], lambda error: None)
     storage.fail(B)
+    told: list[Any] = []
+    moving: Any = SimpleNamespace(topic_id=node.image.topics["t"].id, index=0)
+    node.controller.placement.moved(moving, SimpleNamespace(directory_id=C), told.append)  # type: ignore[arg-type]
+    moving.topic_id = bytes(16)
+    node.controller.placement.moved(moving, SimpleNamespace(directory_id=C), told.append)  # type: ignore[arg-type]
+    assert [error.code for error in told] == [errors.UNKNOWN_TOPIC_OR_PARTITION] * 2
     node.controller.placement.directory_failed()
     while waiting:
         work, done = waiting.pop(0)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from pykafkad import errors, messages
+from pykafkad.coordinator.opened_transactions import OpenedTransactions
 from pykafkad.errors import KafkaError
 from pykafkad.hot import records
 from pykafkad.hot.wire import Exchange
@@ -381,6 +382,25 @@ def test_who_is_fenced_loses_the_epoch_in_the_way_of_the_finalized_level(
     (shard,) = desk.transaction_coordinator.shards
     known = shard.machine.by_id["x"]
     assert (known.epoch, known.last_epoch, known.client_version) == (1, last_epoch, level if level > 1 else 0)
+
+
+def test_the_transactions_of_an_opened_directory_are_nobodys_to_change(desk: Desk) -> None:
+    desk.join(desk.begun(), A)
+    shown = OpenedTransactions(
+        desk.config,
+        desk.coordinator_loop,
+        desk.replicas,
+        desk.image,
+        desk.take_producer_id,
+        lambda: desk.ending_markers,
+    )
+    machine = shown._new_machine()
+    for change in (machine.init_producer, machine.add, machine.end):
+        with pytest.raises(KafkaError, match="opened read-only") as refused:
+            change("x", (1, 0), True)  # type: ignore[operator]
+        assert refused.value.code == errors.POLICY_VIOLATION
+    effects = machine.on_loaded("x", 0)
+    assert not effects.records and not effects.timers, "what was decided is not done here"
 
 
 def test_no_coordinator_without_its_topic(tmp_path: Path) -> None:
