@@ -20,6 +20,7 @@ from pykafkad.coordinator.runtime.timers import Timers
 from pykafkad.coordinator.runtime.writing import BATCH_BYTES, RECORD_BYTES
 from pykafkad.errors import KafkaError
 from pykafkad.hot import records
+from pykafkad.hot.wire import WireError
 from pykafkad.pure.effects import NO_PRODUCER, Caller, Effects, UnknownRecord
 from pykafkad.storage.log.log import Log
 from tests.unit.coordinator_kit import GroupDesk
@@ -436,6 +437,24 @@ def test_what_no_batch_holds_is_refused_and_changes_nothing(
     assert desk.counted("k" * 200, producer) == -errors.UNKNOWN_SERVER_ERROR
     assert desk.counts == {} and desk.batches() == []
     assert desk.counted("k", producer) == 1
+
+
+@pytest.mark.parametrize("producer", [NO_PRODUCER, (7, 0)])
+def test_what_no_record_holds_is_refused_and_said(
+    desk: CounterDesk,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    producer: tuple[int, int],
+) -> None:
+    def encode(counters: Counters, key: str, value: int) -> tuple[bytes, bytes]:
+        raise WireError(f"{key} is too long")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Counters, "encode", encode)
+        assert desk.counted("a", producer) == -errors.UNKNOWN_SERVER_ERROR
+    said = "a request about counters is refused, since no record holds its texts: a is too long"
+    assert said in capfd.readouterr().err
+    assert desk.counts == {} and desk.counted("a") == 1
 
 
 def test_a_batch_may_be_as_large_as_the_topic_allows(desk: CounterDesk) -> None:

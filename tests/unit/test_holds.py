@@ -13,7 +13,7 @@ from pykafkad import holds, messages
 from pykafkad.clock import Clock
 from pykafkad.hot import wire
 from pykafkad.hot.reactor import Reactor
-from pykafkad.net import plain_loop
+from pykafkad.net import plain_holds, plain_loop
 from pykafkad.slices import Slices
 
 
@@ -128,3 +128,32 @@ def test_what_a_thread_gave_back_is_named_by_its_request() -> None:
     named = holds.named("post", (frame_head, (partial(frame_head, context), None)))  # type: ignore[call-arg]
     given = "post frame_head of test_holds.py with frame_head of test_holds.py"
     assert named == f"{given}, for DeleteTopics v3 (client 'the client'),"
+
+
+class Time:
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_us = 5_000_000
+        monkeypatch.setattr(time, "thread_time_ns", lambda: self.now_us * 1000 + 999)
+
+
+def test_the_plain_loop_counts_what_held_it_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, told = Time(monkeypatch), []
+    holds = plain_holds.Holds(lambda *said: told.append(said))
+    assert (holds.count, holds.longest_us, holds.mark_us) == (0, 0, 0)
+    holds.begin()
+    assert holds.mark_us == clock.now_us
+    for place, held_us in enumerate((19_999, 20_000, 50_000, 30_000)):
+        clock.now_us += held_us
+        holds.end("timer", place)
+        assert holds.mark_us == clock.now_us
+    assert told == [("timer", 20_000, 1), ("timer", 50_000, 2), ("timer", 30_000, 3)]
+    assert (holds.count, holds.longest_us) == (3, 50_000)
+
+
+def test_a_hold_counts_if_nobody_is_told_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Time(monkeypatch)
+    holds = plain_holds.Holds(None)
+    holds.begin()
+    clock.now_us += 20_000
+    holds.end("timer", None)
+    assert (holds.count, holds.longest_us) == (1, 20_000)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import io
 from pathlib import Path
 from types import FunctionType
 from typing import Any
@@ -294,6 +295,29 @@ def test_periodic_jobs_abort_what_takes_too_long_and_forget_ids(desk: Desk) -> N
     assert desk.join(producer, A) == [errors.INVALID_PRODUCER_ID_MAPPING]
 
 
+@pytest.mark.parametrize("refused", [False, True])
+def test_what_is_aborted_when_its_epochs_are_used_up_waits_for_a_producer_id(
+    desk: Desk, refused: bool, said: io.StringIO
+) -> None:
+    asked: list[Any] = []
+    desk.join(desk.begun(), A)
+    coordinator = desk.transaction_coordinator
+    machine = coordinator.shard(0).machine
+    machine.by_id["x"].epoch = 32_766
+    coordinator._take_producer_id = asked.append
+    desk.advance(60_001)
+    coordinator.jobs[0][1]()
+    desk.settle()
+    (done,) = asked
+    assert desk.states()[-1] == "Ongoing"
+    done(KafkaError(errors.COORDINATOR_LOAD_IN_PROGRESS) if refused else 77)
+    for _ in range(5):
+        desk.settle()
+        desk.end_pass()
+    assert desk.states()[-1] == ("Ongoing" if refused else "CompleteAbort")
+    assert ("no producer id to fence a producer with" in said.getvalue()) is refused
+
+
 def test_a_decision_that_is_not_written_is_none(desk: Desk) -> None:
     producer = desk.begun()
     desk.join(producer, A)
@@ -394,10 +418,10 @@ def test_the_transactions_of_an_opened_directory_are_nobodys_to_change(desk: Des
         desk.take_producer_id,
         lambda: desk.ending_markers,
     )
-    machine = shown._new_machine()
+    machine: Any = shown._new_machine()
     for change in (machine.init_producer, machine.add, machine.end):
         with pytest.raises(KafkaError, match="opened read-only") as refused:
-            change("x", (1, 0), True)  # type: ignore[operator]
+            change("x", (1, 0), True)
         assert refused.value.code == errors.POLICY_VIOLATION
     effects = machine.on_loaded("x", 0)
     assert not effects.records and not effects.timers, "what was decided is not done here"
