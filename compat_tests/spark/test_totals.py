@@ -46,11 +46,14 @@ HOPPING = "WINDOW HOPPING (SIZE 10 SECONDS, ADVANCE BY 3 SECONDS, GRACE PERIOD 2
 STATEMENTS = {
     "counts": "SELECT g, COUNT(*) AS n, COUNT(i) AS ni, COUNT(s) AS ns FROM r GROUP BY g",
     "sums": "SELECT g, SUM(i) AS si, SUM(b) AS sb, AVG(i) AS a, SUM(i + 1) AS s1 FROM r WHERE i <> 3 GROUP BY g",
+    "averages": f"SELECT g, AVG(b) AS a, AVG(i) AS ai, AVG(b + 1) AS a1 FROM r {TUMBLING} GROUP BY g",
     "extremes": "SELECT f, MIN(i) AS a1, MAX(i) AS a2, MIN(b) AS a3, MAX(b) AS a4, MIN(s) AS a5, MAX(s) AS a6, MAX(m) AS a7 FROM r GROUP BY f",
     "tumbling": f"SELECT g, COUNT(*) AS n, SUM(b) AS sb, MAX(i) AS x FROM r {TUMBLING} GROUP BY g",
     "hopping": f"SELECT g, COUNT(*) AS n, MIN(s) AS x FROM r {HOPPING} GROUP BY g",
     "several keys": f"SELECT g, f, i + 1 AS h, COUNT(*) AS n FROM r {TUMBLING} WHERE i < 5 GROUP BY g, f, i + 1",
     "made of groups": f"SELECT g, UCASE(MAX(s)) AS x, SUM(i) + COUNT(*) AS y, WINDOWEND - WINDOWSTART AS z FROM r {TUMBLING} GROUP BY g",
+    "having": f"SELECT g, COUNT(*) AS n, MAX(i) AS x FROM r {TUMBLING} GROUP BY g HAVING COUNT(*) > 2 AND (g <> 'c' OR 0 > MIN(b))",
+    "having of all time": "SELECT g, COUNT(*) AS n FROM r GROUP BY g HAVING 150 <= COUNT(i) OR MAX(s) > LCASE(g)",
     "another format": "SELECT i, MAX(s) AS x, COUNT(*) AS n FROM r GROUP BY i",
 }
 FORMATS = {

@@ -59,20 +59,44 @@ TABLE = "CREATE TABLE w WITH (key_format='JSON') AS SELECT k, {} FROM r {} GROUP
 
 @pytest.mark.parametrize("window", ["", "WINDOW TUMBLING (SIZE 1 HOUR)", "WINDOW HOPPING (SIZE 1 HOUR, ADVANCE BY 1 MINUTE)"])  # fmt: skip
 def test_groups_are_compiled_to_an_aggregation(window: str) -> None:
-    plan = plan_of(TABLE.format("COUNT(*), COUNT(d), SUM(i) + 1, MIN(s), MAX(i), AVG(i)", window, ""))
+    plan = plan_of(
+        TABLE.format(
+            "COUNT(*), COUNT(d), SUM(i) + 1, MIN(s), MAX(i), AVG(i), AVG(CAST(i AS BIGINT))", window, ""
+        )
+    )
     assert chain_of(plan) is None
     assert said_of(plan) == "In Spark: compiled to Spark SQL, with an aggregation of Spark's own"
+
+
+@pytest.mark.parametrize(
+    "having",
+    [
+        "COUNT(*) > 1",
+        "2 <= COUNT(s)",
+        "k = 'a' OR MAX(i) >= 5",
+        "MIN(i) < MAX(LEN(s))",
+        "k LIKE 'x%' AND COUNT(*) > LEN(k)",
+    ],
+)
+def test_having_is_compiled_where_no_group_leaves(having: str) -> None:
+    plan = plan_of(TABLE.format("COUNT(*)", "", f" HAVING {having}"))
+    assert said_of(plan).startswith("In Spark: compiled to Spark SQL, with an aggregation")
 
 
 @pytest.mark.parametrize(
     ("query", "why"),
     [
         (("SUM(d)", "", ""), "SUM of DOUBLE, whose order counts"),
-        (("AVG(CAST(i AS BIGINT))", "", ""), "AVG of BIGINT"),
+        (("AVG(d)", "", ""), "AVG of DOUBLE, whose order counts"),
         (("MAX(d)", "", ""), "MAX of DOUBLE"),
         (("COLLECT_LIST(s)", "", ""), "the aggregate COLLECT_LIST"),
         (("COUNT(*)", "", ", d"), "groups by DOUBLE"),
-        (("COUNT(*)", "", " HAVING COUNT(*) > 1"), "the operator FilterTable behind groups"),
+        (("COUNT(*)", "", " HAVING COUNT(*) < 9"), "HAVING that a group may leave"),
+        (("COUNT(*)", "", " HAVING COUNT(*) = 1"), "HAVING that a group may leave"),
+        (("SUM(i)", "", " HAVING SUM(i) > 1"), "HAVING that a group may leave"),
+        (("MIN(i)", "", " HAVING COUNT(*) > 1 AND MIN(i) > 1"), "HAVING that a group may leave"),
+        (("MIN(i)", "", " HAVING 9 - COUNT(*) > 1"), "HAVING that a group may leave"),
+        (("MIN(i)", "", " HAVING NOT (COUNT(*) > 1)"), "HAVING that a group may leave"),
         (("COUNT(*)", "WINDOW SESSION (5 SECONDS)", ""), "the operator AggregateSessions"),
         (("COUNT(*)", "WINDOW TUMBLING (SIZE 5 SECONDS)", " EMIT FINAL"), "EMIT FINAL"),
     ],

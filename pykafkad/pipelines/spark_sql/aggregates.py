@@ -20,10 +20,11 @@ from pykafkad.pipelines.functions.aggregating import Aggregate
 from pykafkad.pipelines.functions.registry import FUNCTIONS
 from pykafkad.pipelines.plan.aggregates import AggregateStream
 from pykafkad.pipelines.plan.ends import WriteTopic
-from pykafkad.pipelines.plan.stateless import Group, Project
+from pykafkad.pipelines.plan.stateless import FilterTable, Group, Project
 from pykafkad.pipelines.plan.topology import Plan, Step
 from pykafkad.pipelines.plan.windows import AggregateWindows
 from pykafkad.pipelines.spark_sql.expressions import compiled
+from pykafkad.pipelines.spark_sql.having import check_that_groups_stay
 from pykafkad.pipelines.spark_sql.sql import SPARK_TYPES, NotCompiled, Sql, any_of, converted
 from pykafkad.pipelines.spark_sql.statements import AS_RECORD, Making, line_of
 from pykafkad.pipelines.spark_sql.steps import AnyStep, Chain, Select, Total, Watermark, Where
@@ -147,10 +148,12 @@ def _sum(types: Sequence[SqlType], arguments: Sequence[str]) -> str:
 
 
 def _average(types: Sequence[SqlType], arguments: Sequence[str]) -> str:
-    if types[0] != INTEGER:
-        raise NotCompiled(f"AVG of {types[0]}, whose sum may be beyond Spark's")
+    if types[0] not in (INTEGER, BIGINT):
+        raise NotCompiled(f"AVG of {types[0]}, whose order counts")
     (value,) = arguments
-    return f"coalesce(CAST(sum({value}) AS DOUBLE) / count({value}), CAST(0 AS DOUBLE))"
+    # our sums are of any size: Spark's of such decimals have 29 digits, which ten thousand million values do not fill
+    exact = f"CAST({value} AS DECIMAL(19, 0))" if types[0] == BIGINT else value
+    return f"coalesce(CAST(sum({exact}) AS DOUBLE) / count({value}), CAST(0 AS DOUBLE))"
 
 
 def _extreme(name: str) -> Callable[[Sequence[SqlType], Sequence[str]], str]:
@@ -211,6 +214,10 @@ def _results(
     row = tuple(f"g{place}" for place in range(width))
     steps: list[AnyStep] = [Select((*row, *(f"g{n} AS c{n}" for n in range(width)), "time", "false AS odd"))]
     for one in operators:
+        if isinstance(one, FilterTable):
+            check_that_groups_stay(one.condition, keys, operator.aggregates.functions)
+            steps += _filtered(compiled(one.condition), row, width)
+            continue
         if not isinstance(one, Project):
             raise NotCompiled(f"the operator {type(one).__name__} behind groups")
         found = [compiled(column) for column in one.columns]
@@ -230,3 +237,10 @@ def _results(
     headers = "CAST(NULL AS ARRAY<STRUCT<key: STRING, value: BINARY>>) AS headers"
     steps.append(Select((f"{key_text} AS key", f"{value.text} AS value", "time", headers, record)))
     return tuple(steps)
+
+
+def _filtered(condition: Sql, row: Sequence[str], width: int) -> list[AnyStep]:
+    """The groups that pass, and those of which our operators are to say whether they do."""
+    odd = any_of("odd", *(f"coalesce({each}, false)" for each in condition.odd))
+    again = Select((*row, *(f"c{place}" for place in range(width)), "time", f"{odd} AS odd"))
+    return [Where(any_of(odd, condition.condition)), *([again] if condition.odd else [])]
