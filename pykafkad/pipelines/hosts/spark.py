@@ -15,6 +15,7 @@ import os
 import pickle
 import struct
 import sys
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from operator import attrgetter
@@ -200,18 +201,15 @@ class Packing:
 
     def __init__(self, stages: Mapping[str, Stages], buckets: int) -> None:
         self.stages, self.buckets = stages, buckets
-        self._gathered: dict[tuple[str, int], list[Placed]] = {}
+        self._gathered: defaultdict[tuple[str, int], list[Placed]] = defaultdict(list)
 
     def add(self, lane: str, seq: bytes, number: int, moving: Moving) -> None:
         bucket = self.stages[lane].bucket(moving, self.buckets)
         step, port, row = moving
-        self.put(lane, bucket, (seq + NUMBER(number), step, port, tuple(row)))
+        self._gathered[lane, bucket].append((seq + NUMBER(number), step, port, tuple(row)))
 
     def put(self, lane: str, bucket: int, placed: Placed) -> None:
-        gathered = self._gathered.get((lane, bucket))
-        if gathered is None:
-            gathered = self._gathered[lane, bucket] = []
-        gathered.append(placed)
+        self._gathered[lane, bucket].append(placed)
 
     def rows(self) -> list[tuple[str, int, bytes]]:
         return [(lane, bucket, pickle.dumps(placed, 5)) for (lane, bucket), placed in self._gathered.items()]
@@ -248,34 +246,30 @@ class First:
     def __init__(self, stages: Mapping[str, Stages], buckets: int, left_out: LeftOut | None = None) -> None:
         """`left_out`: of records that are left out a BAD row follows."""
         self.stages, self.buckets, self.left_out = stages, buckets, left_out
-        self._bucket = Bucket({})
 
     def packed(self, records: Iterable[tuple[str, bytes, Record]]) -> Packing:
         packing = Packing(self.stages, self.buckets)
+        bucket, left_out = Bucket({}), self.left_out
         for lane, seq, record in records:
             try:
-                self._pack(packing, lane, seq, record)
+                bucket.moving = []
+                if left_out is not None:
+                    left_out.record = record
+                for source, push in self.stages[lane].begin(record.topic):
+                    try:
+                        row = source.row(record)
+                    except BadRecord as error:
+                        if left_out is not None:
+                            left_out.note(record, error)
+                    else:
+                        push(row, bucket)
+                for number, moving in enumerate(bucket.moving):
+                    packing.add(lane, seq, number, moving)
+                if left_out is not None and left_out.any:
+                    packing.put(lane, 0, (seq, BAD, 0, (left_out.taken(),)))
             except Exception as error:
                 raise failed_at(error, record) from None
         return packing
-
-    def _pack(self, packing: Packing, lane: str, seq: bytes, record: Record) -> None:
-        left_out, bucket = self.left_out, self._bucket
-        bucket.moving = []
-        if left_out is not None:
-            left_out.record = record
-        for source, push in self.stages[lane].begin(record.topic):
-            try:
-                row = source.row(record)
-            except BadRecord as error:
-                if left_out is not None:
-                    left_out.note(record, error)
-                continue
-            push(row, bucket)
-        for number, moving in enumerate(bucket.moving):
-            packing.add(lane, seq, number, moving)
-        if left_out is not None and left_out.any:
-            packing.put(lane, 0, (seq, BAD, 0, (left_out.taken(),)))
 
 
 class FirstOfLanes:

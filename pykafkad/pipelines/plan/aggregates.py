@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from pykafkad.pipelines.plan.rows import Columns, Headers, Row, State, Window, hashable, row_of
+from pykafkad.pipelines.plan.rows import Columns, Headers, Row, State, Window, hashable, made_of, row_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,6 +49,8 @@ class Aggregates:
             states, latest = total
             if latest > time:
                 time = latest
+        if len(states) == 1:  # as most are
+            return (self.functions[0].add(states[0], row),), time
         pairs = zip(self.functions, states)  # noqa: B905 strict costs as much as the rest
         return tuple([function.add(state, row) for function, state in pairs]), time
 
@@ -87,9 +89,7 @@ class Change(NamedTuple):
     after: Total | None
 
 
-def change_of(fields: tuple[Any, ...]) -> Change:
-    """As Change._make, which asks for what is known."""
-    return tuple.__new__(Change, fields)
+change_of = made_of(Change)
 
 
 def told(aggregates: Aggregates, change: Change, before: Total | None) -> Row:

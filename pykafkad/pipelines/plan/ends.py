@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from pykafkad.pipelines.formats import BadRecord, Format
-from pykafkad.pipelines.plan.rows import Columns, Evaluate, Headers, Row, Window, row_of
+from pykafkad.pipelines.plan.rows import Columns, Evaluate, Headers, Row, Window, made_of, row_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,9 +32,7 @@ class Record(NamedTuple):
     offset: int = 0
 
 
-def record_of(fields: tuple[Any, ...]) -> Record:
-    """As Record._make, which asks for what is known."""
-    return tuple.__new__(Record, fields)
+record_of = made_of(Record)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,7 @@ class WriteTopic:
             time = self.timestamp(row.columns)
             if time is None or time < 0:
                 raise BadRecord(f"a row for {self.topic} has no time in its timestamp column")
-        return Record(self.topic, key, self.value.serialise(row.columns), time, row.headers)
+        return record_of((self.topic, key, self.value.serialise(row.columns), time, row.headers, 0, 0))
 
     def key_bytes(self, key: Columns | None) -> bytes | None:
         if key is None or (len(key) == 1 and key[0] is None):

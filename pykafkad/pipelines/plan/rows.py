@@ -7,12 +7,15 @@ None in either is "nothing". A stream's row with null for its value has None for
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, MutableMapping
+from functools import partial
 from types import NoneType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import TypeAlias
+
+T = TypeVar("T")
 
 Columns: TypeAlias = tuple[Any, ...]
 Window: TypeAlias = tuple[int, int]
@@ -30,9 +33,12 @@ class Row(NamedTuple):
     headers: Headers = ()
 
 
-def row_of(fields: tuple[Any, ...]) -> Row:
-    """The row that a tuple was; as Row._make, which asks for what is known."""
-    return tuple.__new__(Row, fields)
+def made_of(kind: type[T]) -> Callable[[tuple[Any, ...]], T]:
+    """What makes a named tuple of a tuple that is known to fit, which its _make looks for."""
+    return partial(tuple.__new__, kind)  # type: ignore[type-var]
+
+
+row_of = made_of(Row)
 
 
 class Operator(Protocol):

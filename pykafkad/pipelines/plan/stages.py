@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from pykafkad.pipelines.plan.aggregates import Change, Total, Totalling, told
 from pykafkad.pipelines.plan.ends import ReadTopic
-from pykafkad.pipelines.plan.rows import Row, State
+from pykafkad.pipelines.plan.rows import Row, State, made_of
 from pykafkad.pipelines.plan.stateless import AppendKey, Group, Project, Rekey
 from pykafkad.pipelines.plan.table_joins import JoinForeignKey
 from pykafkad.pipelines.plan.tables import GroupTable
@@ -53,6 +53,9 @@ class Gathered(NamedTuple):
     seq: bytes
 
 
+moving_of, gathered_of = made_of(Moving), made_of(Gathered)
+
+
 @dataclass(slots=True)
 class Bucket:
     """A bucket while a batch's rows arrive: its state, and if changes are gathered, the last of each key."""
@@ -75,7 +78,7 @@ class Bucket:
         at = step, change.at, change.window
         first = self.changes.pop(at, None)
         before = change.before if first is None else first.before
-        self.changes[at] = tuple.__new__(Gathered, (step, change, before, self.seq))
+        self.changes[at] = gathered_of((step, change, before, self.seq))
 
 
 NONE: State = {}
@@ -172,7 +175,7 @@ class Stages:
     def _made(self, at: int | None, port: int, stage: int) -> Push:
         if at is None or self.entered.get(at, stage) > stage:
             to = OUT if at is None else at
-            return lambda row, bucket: bucket.moving.append(tuple.__new__(Moving, (to, port, row)))
+            return lambda row, bucket: bucket.moving.append(moving_of((to, port, row)))
         step = self.plan.steps[at]
         on_row, further = step.operator.on_row, self._push(step.consumer, step.port, stage)
         stateful = step.stateful
