@@ -118,7 +118,7 @@ def join_unknown(
             f"Dynamic member with unknown member id joins group {group.group_id} in {group.state_name} state."
             f" Created a new member id {member_id} and requesting the member to rejoin with this id."
         )
-        group.roster.pending[member_id] = None
+        group.roster.expect(member_id)
         effects.after(request.session_timeout_ms, group.group_id, SESSION, member_id)
         effects.reply(caller, join_refusal(caller.version, errors.MEMBER_ID_REQUIRED, member_id))
     else:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pykafkad.messages import DescribeGroupsResponse
 from pykafkad.pure.effects import Caller
 from pykafkad.pure.java import map_order
+from pykafkad.pure.sharing import pairs_of, tuple_of_texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -40,11 +41,11 @@ def protocols_of(request: JoinGroupRequest) -> Protocols:
     if len(named) < len(request.protocols):
         for protocol in reversed(request.protocols):
             named[protocol.name] = bytes(protocol.metadata)
-    return tuple(named.items())
+    return pairs_of(named.items())
 
 
 def names_of(protocols: Protocols) -> tuple[str, ...]:
-    return tuple([name for name, _ in protocols])
+    return tuple_of_texts([name for name, _ in protocols])
 
 
 class Member:

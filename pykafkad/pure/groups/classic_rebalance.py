@@ -16,6 +16,7 @@ from pykafkad.pure.groups.classic_answers import JoinMember, join_answer, join_r
 from pykafkad.pure.groups.classic_member import NO_ASSIGNMENT, Member
 from pykafkad.pure.groups.classic_records import metadata_record, read_subscriptions
 from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, STABLE
+from pykafkad.pure.sharing import NONE, own, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def prepare(group: ClassicState, effects: Effects, reason: str, now_ms: int) -> 
     roster = group.roster
     if group.state_name == COMPLETING:
         give_assignments(group, effects, {}, errors.REBALANCE_IN_PROGRESS)
-    roster.unsynced.clear()
+    roster.unsynced = NONE
     effects.cancel(group.group_id, SYNC)
     is_initial = group.state_name == EMPTY
     if is_initial:
@@ -152,6 +153,7 @@ def begin_generation(group: ClassicState, effects: Effects, now_ms: int) -> None
     group.settings.log(
         f"Stabilized group {group.group_id} generation {group.generation_id} with {len(roster.members)} members."
     )
+    roster.unsynced = own(roster.unsynced)
     for member in roster.members.values():
         caller = member.join_caller
         if caller is not None:
@@ -167,7 +169,7 @@ def next_generation(group: ClassicState, protocol_name: str | None, state: str, 
     group.protocol_name = protocol_name
     group.subscribed_topics = read_subscriptions(group)
     group.move_to(state, now_ms)
-    group.roster.unsynced.clear()
+    group.roster.unsynced = NONE
 
 
 # -- members have synced
@@ -187,9 +189,9 @@ def give_assignments(
 
 
 def synced(group: ClassicState, effects: Effects, member: Member) -> None:
-    unsynced = group.roster.unsynced
-    unsynced.pop(member.member_id, None)
-    if not unsynced:
+    roster = group.roster
+    roster.unsynced = without(roster.unsynced, member.member_id)
+    if not roster.unsynced:
         effects.cancel(group.group_id, SYNC)
 
 

@@ -10,6 +10,7 @@ from pykafkad.hot.wire import WireError
 from pykafkad.messages import ConsumerProtocolSubscription, GroupMetadataKey, GroupMetadataValue
 from pykafkad.pure.effects import Record
 from pykafkad.pure.groups.classic_member import NO_ASSIGNMENT
+from pykafkad.pure.sharing import set_of_texts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -85,4 +86,4 @@ def read_subscriptions(group: ClassicState) -> frozenset[str] | None:
             f" {group.group_id}: {problem}. The topics it is subscribed to are not known."
         )
         return None
-    return frozenset(topics)
+    return set_of_texts(topics)

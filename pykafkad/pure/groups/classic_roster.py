@@ -12,6 +12,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.effects import Caller
 from pykafkad.pure.groups.classic_member import Member, Protocols, most_voted, names_of
+from pykafkad.pure.sharing import NONE, own, without
 
 
 class Roster:
@@ -30,10 +31,10 @@ class Roster:
     def __init__(self) -> None:
         self.members: dict[str, Member] = {}
         self.most = 0  # the largest number of members there ever was
-        self.instances: dict[str, str] = {}  # group.instance.id -> member id
+        self.instances: dict[str, str] = NONE  # group.instance.id -> member id
         # dicts used as sets: an empty one is a third of an empty set
-        self.pending: dict[str, None] = {}
-        self.unsynced: dict[str, None] = {}
+        self.pending: dict[str, None] = NONE
+        self.unsynced: dict[str, None] = NONE
         self.protocol_names: dict[tuple[str, ...], int] = {}
         self.protocol_type: str | None = None
         self.leader_id: str | None = None
@@ -45,19 +46,25 @@ class Roster:
         assert member.member_id not in self.members
         if member.instance_id is not None:
             assert member.instance_id not in self.instances
+            self.instances = own(self.instances)
             self.instances[member.instance_id] = member.member_id
         if self.leader_id is None:
             self.leader_id = member.member_id
-        self.pending.pop(member.member_id, None)
+        self.pending = without(self.pending, member.member_id)
         self.members[member.member_id] = member
         self.most = max(self.most, len(self.members))
         self._count(member.protocols, 1)
         self.wait_for_join(member, join_caller)
 
+    def expect(self, member_id: str) -> None:
+        """It was given to somebody who is to join with it."""
+        self.pending = own(self.pending)
+        self.pending[member_id] = None
+
     def remove(self, member_id: str) -> Member | None:
         """Remove this member id; returns the member if there was one. Its requests must have been answered."""
-        self.pending.pop(member_id, None)
-        self.unsynced.pop(member_id, None)
+        self.pending = without(self.pending, member_id)
+        self.unsynced = without(self.unsynced, member_id)
         member = self.members.pop(member_id, None)
         if member is not None:
             self._count(member.protocols, -1)

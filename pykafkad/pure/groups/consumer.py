@@ -22,6 +22,7 @@ from pykafkad.pure.groups import consumer_records as records
 from pykafkad.pure.groups.assignors import Share
 from pykafkad.pure.groups.classic_answers import describe_missing
 from pykafkad.pure.groups.consumer_member import GONE, UNREVOKED, Epochs, Member
+from pykafkad.pure.sharing import NONE, own, without
 from pykafkad.uuids import ZERO
 
 TYPE_CHECKING = False
@@ -91,20 +92,20 @@ class ConsumerGroup:
         self.members: dict[str, Member] = {}
         self.most = 0  # the largest number of members there ever was
         self.shares: dict[str, Share] = {}  # the target assignment, by member
-        self.instances: dict[str, str] = {}  # group.instance.id -> member id
+        self.instances: dict[str, str] = NONE  # group.instance.id -> member id
         self.owners: dict[bytes, dict[int, str]] = {}  # topic id -> partition -> member id
-        self.regexes: dict[str, Resolved] = {}
+        self.regexes: dict[str, Resolved] = NONE
         self.has_topics_record = False  # from before Kafka 4.1; deleted with the next change
-        self.subscriptions: dict[frozenset[str], int] = {}  # how many members subscribe to just these names
-        self.regex_counts: dict[str, int] = {}
-        self.assignor_counts: dict[str, int] = {}
-        self.protocol_counts: dict[str, int] = {}  # of members that use the classic protocol
+        self.subscriptions: dict[frozenset[str], int] = NONE  # how many members subscribe to just these names
+        self.regex_counts: dict[str, int] = NONE
+        self.assignor_counts: dict[str, int] = NONE
+        self.protocol_counts: dict[str, int] = NONE  # of members that use the classic protocol
         self.classic_count = 0
         self.checked_changes = -1  # the change of topics for which metadata_hash was last compared,
         self.checked_epoch = 0  # and the group epoch that resulted from it
         self.resolution: Resolution | None = None
         self.upcoming: Upcoming | None = None  # the target assignment that is being computed
-        self.late: dict[str, None] = {}  # members of the classic protocol that were told to join again
+        self.late: dict[str, None] = NONE  # members of the classic protocol that were told to join again
 
     # -- properties
 
@@ -188,6 +189,7 @@ class ConsumerGroup:
                 owners = self.owners.setdefault(topic_id, {})
                 owners.update(dict.fromkeys(partitions, member.member_id))
         if member.instance_id is not None:
+            self.instances = own(self.instances)
             self.instances[member.instance_id] = member.member_id
 
     def remove(self, member_id: str) -> None:
@@ -196,7 +198,7 @@ class ConsumerGroup:
             return
         self._tally(member, -1)
         self._disown(member)
-        self.late.pop(member_id, None)
+        self.late = without(self.late, member_id)
         if member.instance_id is not None and self.instances.get(member.instance_id) == member_id:
             del self.instances[member.instance_id]
 
@@ -211,14 +213,15 @@ class ConsumerGroup:
                     self.owners.pop(topic_id, None)
 
     def _tally(self, member: Member, by: int) -> None:
-        count(self.subscriptions, (member.topic_names,), by)
+        self.subscriptions = count(self.subscriptions, (member.topic_names,), by)
         if member.regex:
-            count(self.regex_counts, (member.regex,), by)
+            self.regex_counts = count(self.regex_counts, (member.regex,), by)
         if member.assignor is not None:
-            count(self.assignor_counts, (member.assignor,), by)
+            self.assignor_counts = count(self.assignor_counts, (member.assignor,), by)
         if member.classic is not None:
             self.classic_count += by
-            count(self.protocol_counts, (name for name, _ in member.classic.protocols), by)
+            names = (name for name, _ in member.classic.protocols)
+            self.protocol_counts = count(self.protocol_counts, names, by)
 
     # -- members of the classic protocol
 
@@ -366,17 +369,20 @@ class ConsumerGroup:
         return Effects()
 
 
-def count(counts: dict[T, int], things: Iterable[T], by: int) -> None:
+def count(counts: dict[T, int], things: Iterable[T], by: int) -> dict[T, int]:
+    """The counts as they are then, in the same table if it is one's own."""
+    counts = own(counts)
     if by > 0:
         for thing in things:
             counts[thing] = counts.get(thing, 0) + by
-        return
+        return counts
     for thing in things:
         total = counts.get(thing, 0) + by
         if total:
             counts[thing] = total
         else:
             del counts[thing]
+    return counts or NONE
 
 
 def epoch_of(epochs: Epochs, topic_id: bytes, partition: int) -> int | None:
@@ -495,6 +501,7 @@ def _apply_regex(
         group.regexes.pop(key.regular_expression, None)
     else:
         topics = frozenset(value.topics)
+        group.regexes = own(group.regexes)
         group.regexes[key.regular_expression] = Resolved(topics, value.version, value.timestamp)
 
 

@@ -24,6 +24,7 @@ from pykafkad.pure.groups.consumer_protocol import (
 )
 from pykafkad.pure.groups.consumer_reconciliation import Owned
 from pykafkad.pure.groups.consumer_update import REGEX_KEPT, Update
+from pykafkad.pure.sharing import own, without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def try_join(group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, no
     if is_consumer:  # else the group is a classic one now, which has its own timers
         effects.after(request.session_timeout_ms, group.group_id, SESSION, new.member_id)
         effects.after(max(rebalance_timeout_of(request, caller), 0), group.group_id, SYNC, new.member_id)
-        group.late.pop(new.member_id, None)
+        group.late = without(group.late, new.member_id)
     assert new.classic is not None
     response = JoinGroupResponse(
         member_id=new.member_id,
@@ -221,6 +222,7 @@ def check_sync_protocol(member: Member, classic: Classic, request: SyncGroupRequ
 def expect_join(group: ConsumerGroup, member: Member, effects: Effects) -> None:
     """Begin the rebalance timeout of the member when it is first told to join again."""
     if member.member_id not in group.late:
+        group.late = own(group.late)
         group.late[member.member_id] = None
         effects.after(max(member.rebalance_timeout_ms, 0), group.group_id, JOIN, member.member_id)
 

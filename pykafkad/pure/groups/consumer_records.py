@@ -29,7 +29,8 @@ from pykafkad.messages import (
 )
 from pykafkad.pure.effects import Record
 from pykafkad.pure.groups.assignors import Share
-from pykafkad.pure.groups.consumer_member import STATES, UNKNOWN, Classic, Epochs, Member
+from pykafkad.pure.groups.consumer_member import NO_EPOCHS, STATES, UNKNOWN, Classic, Epochs, Member
+from pykafkad.pure.sharing import set_of_numbers, set_of_texts
 
 GROUP, TOPICS, MEMBER, TARGET, TARGET_OF_MEMBER, ASSIGNMENT, REGEX = 3, 4, 5, 6, 7, 8, 16
 
@@ -155,7 +156,7 @@ def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Me
         rack_id=value.rack_id,
         client_id=value.client_id,
         client_host=value.client_host,
-        topic_names=frozenset(value.subscribed_topic_names),
+        topic_names=set_of_texts(value.subscribed_topic_names),
         regex=value.subscribed_topic_regex or "",
         rebalance_timeout_ms=value.rebalance_timeout_ms,
         assignor=value.server_assignor,
@@ -181,8 +182,8 @@ def epochs_of(topics: Sequence[CurrentTopic], member_epoch: int) -> Epochs:
         if assigned_at is None or len(assigned_at) != len(topic.partitions):
             assigned_at = [max(member_epoch, 0)] * len(topic.partitions)
         found[topic.topic_id] = dict(zip(topic.partitions, assigned_at, strict=True))
-    return found
+    return found or NO_EPOCHS
 
 
 def share_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Share:
-    return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
+    return {topic.topic_id: set_of_numbers(topic.partitions) for topic in value.topic_partitions}

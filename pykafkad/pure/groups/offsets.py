@@ -7,6 +7,8 @@ transaction has replaced it (KIP-98, KIP-447).
 
 from __future__ import annotations
 
+from sys import intern
+
 from pykafkad.messages import OffsetCommitKey
 
 TYPE_CHECKING = False
@@ -56,7 +58,7 @@ class Table:
             topics = self.by_group[group_id] = {}
         partitions = topics.get(topic)
         if partitions is None:
-            partitions = topics[topic] = {}
+            partitions = topics[intern(topic)] = {}  # which very many groups may have
         partitions[partition] = offset
 
     def remove(self, group_id: str, topic: str, partition: int) -> None:
