@@ -1,11 +1,11 @@
 """The loop: readiness, receiving, framing, ordered answers, gathered sends, file ranges, accepting, timers.
 
 One pass: wait -> receive from all ready sockets without the GIL -> the protocol's `on_frame` for each frame of connections that
-lately took little -> listeners, watches, posts, timers, `call_soon` -> frames of connections that took much -> `on_pass_end` (the
-appends of the pass are written) -> each connection's answers with one send -> file ranges from the write queue, a budget of bytes
-a pass -> one callback of `call_between`. Where there is more than the first frames, they are answered before the rest: the end of
-the pass, and the sends, come once more. The rest has a budget of time (LATE_US), after which what can wait does, but for one
-connection that takes much, one post, one timer.
+lately took little (a new one may take much) -> listeners, watches, posts, timers, `call_soon` -> frames of connections that
+took much -> `on_pass_end` (the appends of the pass are written) -> each connection's answers with one send -> file ranges from
+the write queue, a budget of bytes a pass -> one callback of `call_between`. Where there is more than the first frames, they are
+answered before the rest: the end of the pass, and the sends, come once more. The rest has a budget of time (LATE_US), after
+which what can wait does, but for one connection that takes much, one post, one timer.
 
 Invariants:
 - All state belongs to the thread that runs the loop; only `post` and `stop` may be called from others.

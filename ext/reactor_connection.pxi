@@ -50,7 +50,8 @@ cdef enum:
     TURN_US = 200  # how long a connection's requests are done in one pass, before others have their turn
     LIGHT_US = 300  # how long those of all light connections together are
     LATE_US = 100  # how long the rest of a pass is: then new requests of light connections are looked for
-    HEAVY_US = 400  # whose requests lately took more is heavy: others go first
+    HEAVY_US = 800  # whose requests lately took more is heavy: others go first
+    NEW_US = 4 * HEAVY_US  # what a new connection counts as having taken: who is known to use little goes before it
     HEAVIEST_US = 200  # what one request counts at most: it also takes long where somebody else has the processor
     HEAVY_HALF_MS = 4  # in which half of that is forgotten
 
@@ -236,12 +237,10 @@ cdef class Connection:
 
     cdef inline bint is_light(self, int64_t now_ms) noexcept:
         """Whether its requests took little of the last milliseconds: then they go before those of others."""
-        cdef int64_t halves
-        if self.used_us:
-            halves = (now_ms - self.used_at_ms) // HEAVY_HALF_MS
-            if halves > 0:
-                self.used_us >>= min(halves, <int64_t>30)
-                self.used_at_ms = now_ms
+        cdef int64_t halves = (now_ms - self.used_at_ms) // HEAVY_HALF_MS
+        if halves > 0:
+            self.used_us >>= min(halves, <int64_t>30)
+            self.used_at_ms = now_ms
         self.is_heavy = self.used_us > HEAVY_US
         return not self.is_heavy
 

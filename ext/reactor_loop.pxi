@@ -565,6 +565,8 @@ cdef class Reactor:
     cdef int admit(self, Connection connection, transport) except -1:
         cdef epoll_event event
         connection.accepted = True
+        connection.used_us = NEW_US
+        connection.used_at_ms = self.now_ms
         self.connections.add(connection)
         connection.open_session(transport)
         if connection.io.fd < 0:

@@ -289,8 +289,10 @@ def test_a_small_answer_does_not_wait_for_large_ones(module: ModuleType, tmp_pat
         return echo(connection, buffer, start, end)
 
     loop = Loop(module, on_frame)
-    large = [loop.peer()[0] for _ in range(20)]
     small, _ = loop.peer()
+    loop.clock.advance(100)  # for so long it has used little
+    loop.turn()
+    large = [loop.peer()[0] for _ in range(20)]
     for peer in large:
         peer.send(*[b"big"] * 4)
     loop.turn()

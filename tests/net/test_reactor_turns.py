@@ -11,7 +11,8 @@ from tests.reactor_kit import LOOP_NAMES, LOOPS, Loop, body_of, frame
 
 PLAIN = "pykafkad.net.plain_loop"  # it takes connections as they come
 LONG_S = 0.001  # what a request takes: longer than a turn
-KNOWN_BY = 3  # as many long requests show that a connection uses much
+KNOWN_BY = 5  # as many long requests show that a connection uses much
+KNOWN_AFTER_MS = 100  # a new connection may use much, until it was there for some time
 TRIES = 100
 
 
@@ -73,8 +74,10 @@ def test_those_who_use_much_together_delay_who_uses_little_by_one_request(module
         return frame(body)
 
     loop = Loop(module, on_frame)
-    many = [loop.peer()[0] for _ in range(8)]
     few, _ = loop.peer()
+    loop.clock.advance(KNOWN_AFTER_MS)
+    loop.turn()
+    many = [loop.peer()[0] for _ in range(8)]
     for peer in many:  # so that the loop knows them
         peer.send(*[b"many"] * KNOWN_BY)
     loop.until(lambda: len(done) == 8 * KNOWN_BY)
@@ -88,6 +91,38 @@ def test_those_who_use_much_together_delay_who_uses_little_by_one_request(module
         loop.turn()
     assert len(done) <= 2, "all who use much come first"
     loop.until(lambda: len(done) == 9)
+    loop.close()
+
+
+@pytest.mark.parametrize("module", [each for each in LOOPS if each.__name__ != PLAIN])
+def test_who_is_known_to_use_little_goes_before_new_connections(module: Any) -> None:
+    """Who opens a connection for each of many requests does not go first because none of them is known."""
+    done: list[bytes] = []
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> bytes:
+        done.append(body_of(buffer, start, end))
+        return frame(done[-1])
+
+    loop = Loop(module, on_frame)
+    known, _ = loop.peer()
+    loop.clock.advance(KNOWN_AFTER_MS)
+    loop.turn()
+    new = [loop.peer()[0] for _ in range(3)]
+    for peer in new:
+        peer.send(b"new")
+        peer.push()
+    known.send(b"known")
+    known.push()
+    loop.until(lambda: len(done) == 4)
+    assert done[0] == b"known"
+    loop.clock.advance(KNOWN_AFTER_MS)
+    loop.turn()
+    done.clear()
+    for peer in (*new, known):
+        peer.send(b"known" if peer is known else b"new")
+        peer.push()
+    loop.until(lambda: len(done) == 4)
+    assert done[0] == b"new", "they are known by now"
     loop.close()
 
 
