@@ -4,6 +4,7 @@ kazoo keeps the session, sends pings, finds another server when one is lost, and
 one. What was submitted, and its order, is the pipeline's. kazoo's own workers are not used: what they would call only
 posts, and is called by the connection's thread itself, so that everything arrives in the order in which it was read.
 Watches die with a connection, since kazoo does not set them again: those that are out are kept here, and told after it.
+An answer that cannot be read ends the connection: what is behind it cannot be believed either, and all is asked again.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError, ConnectionClosedError, KazooException, SessionExpiredError
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol import serialization
+from kazoo.protocol.connection import ConnectionDropped
 from kazoo.protocol.states import EventType, KazooState, KeeperState
 from kazoo.retry import KazooRetry
 from kazoo.security import CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
     from pykafkad.zookeeper.settings import Settings
 
 OPERATION_BYTES = 1024 * 1024 - 1  # what ZooKeeper's servers read (jute.maxbuffer)
+ANSWER_BYTES = 64 * 1024 * 1024  # the children of a node with a million of them
 OVERHEAD_BYTES = 128  # of an operation: header, flags, version, ACL
 CLOSE_WAIT_S = 5  # for the end of the session; without it ZooKeeper ends it when it has timed out
 RETRY_DELAY_S = 0.1  # between two rounds through the servers, doubled up to
@@ -88,6 +91,7 @@ class KazooZooKeeper:
         self._is_closed = False
         self._is_started = False
         self._is_connected = False
+        self._is_proven = False  # it has answered something
         self._client: Any = None
 
     def submit(self, ops: Sequence[Operation], done: Done) -> None:
@@ -172,7 +176,7 @@ class KazooZooKeeper:
                 "ca": tls.authorities,
                 "check_hostname": tls.check_host,
             }
-        return KazooClient(
+        client = KazooClient(
             self._hosts,
             timeout=settings.session_timeout_ms / 1000,
             handler=Inline(self._line, settings.session_timeout_ms / 1000 / (1 + self._hosts.count(","))),
@@ -180,6 +184,9 @@ class KazooZooKeeper:
             logger=self._logger,
             **more,
         )
+        connection = client._connection  # kazoo believes any length
+        connection._read = bounded(connection._read)
+        return client
 
     def _changed(
         self, client: Any, state: str, keeper_state: str, client_id: tuple[int, bytes] | None
@@ -190,6 +197,7 @@ class KazooZooKeeper:
             self._prove(client_id[0])
         elif state == KazooState.SUSPENDED:
             self._pipeline.cut()
+            self._is_proven = False
             if self._is_connected:
                 self._is_connected = False
                 self._tell_state(State.DISCONNECTED)
@@ -212,7 +220,6 @@ class KazooZooKeeper:
 
     def _connected(self, session_id: int) -> None:
         self._is_connected = True
-        self._lines.connected()
         if session_id != self.session_id:
             log.info(f"connected to {self._settings.connect}, session 0x{session_id:x}")
             self.session_id = session_id
@@ -268,8 +275,15 @@ class KazooZooKeeper:
             result = self._result(op, value)
         elif error is None:
             result = Result(zk.NO_NODE)  # of Exists
+        elif (code := error_code(error)) is not None:
+            result = Result(code)
         else:
-            result = Result(error_code(error))
+            self._logger.error(f"an answer of ZooKeeper cannot be read: {type(error).__name__}")
+            self._line.drop()
+            return
+        if not self._is_proven and result.error != zk.CONNECTION_LOST:
+            self._is_proven = True
+            self._lines.connected()
         if isinstance(op, GetData | GetChildren | Exists) and op.watch:
             self._note_watch(op, result)
         answer(result)
@@ -431,6 +445,15 @@ class Inline(SequentialThreadingHandler):  # type: ignore[misc]
     def stop(self) -> None:
         self._running = False
 
+    def spawn(self, work: Callable[..., object], *arguments: Any, **named: Any) -> Any:
+        """What ends kazoo's own thread it has logged, and we begin anew: it is for nobody's standard error."""
+
+        def run() -> None:
+            with suppress(Exception):
+                work(*arguments, **named)
+
+        return super().spawn(run)
+
     def create_connection(self, *address: Any, **options: Any) -> Any:
         self._line.check()
         options["timeout"] = min(options.get("timeout") or self._reach_s, self._reach_s)
@@ -468,6 +491,15 @@ class Lines(logging.Handler):
         self._said = {STATE}
 
 
+def bounded(read: Callable[[int, float], bytes]) -> Callable[[int, float], bytes]:
+    def read_some(length: int, timeout_s: float) -> bytes:
+        if not 0 <= length <= ANSWER_BYTES:
+            raise ConnectionDropped(f"an answer of {length} bytes")
+        return read(length, timeout_s)
+
+    return read_some
+
+
 def end(client: Any) -> None:
     try:
         client.stop()
@@ -480,11 +512,11 @@ def stat_result(stat: Any) -> Result:
     return Result(version=stat.version, czxid=stat.czxid, owner=stat.ephemeralOwner, ctime_ms=stat.ctime)
 
 
-def error_code(error: Exception) -> int:
-    """CONNECTION_LOST also where the session is over: the pipeline is told of that by the state."""
+def error_code(error: Exception) -> int | None:
+    """CONNECTION_LOST also where the session is over: the pipeline is told of that by the state. None: it is no error of
+    ZooKeeper's, but kazoo's with the answer."""
     if isinstance(error, SessionExpiredError | ConnectionClosedError | AuthFailedError):
         return zk.CONNECTION_LOST
     if isinstance(error, KazooException) and isinstance(code := getattr(error, "code", None), int):
         return code
-    log.error(f"kazoo could not ask ZooKeeper: {error!r}")
-    return zk.BAD_ARGUMENTS
+    return zk.BAD_ARGUMENTS if type(error) is ValueError else None  # of a path that is none

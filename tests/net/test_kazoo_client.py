@@ -218,6 +218,40 @@ def test_a_lost_connection_loses_nothing(begin: Callable[..., One], server: ZooK
     assert server.memory.nodes["/e"].owner == session
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda answer: b"\xff" * len(answer),  # a negative length
+        lambda answer: b"\x7f\xff\xff\xff" + answer[4:],
+        lambda answer: b"\0\0\0\0",
+        lambda answer: b"\0\0\0\x10" + answer[4:20],  # without what was asked for
+        lambda answer: answer[:4] + b"\x12\x34\x56\x78" + answer[8:],  # to something else
+        lambda answer: answer[:16] + b"\0\0\0\x07" + answer[20:],  # an error that there is not
+        lambda answer: answer[:20] + b"\x7f\xff\xff\xff" + answer[24:],
+        lambda answer: answer[:20] + b"\0\0\0\2\xff\xfe" + answer[26:],  # no text
+    ],
+    ids=["negative", "huge", "empty", "cut", "xid", "error", "length inside", "text"],
+)
+def test_an_answer_that_cannot_be_read_is_asked_for_again(
+    begin: Callable[..., One],
+    server: ZooKeeperServer,
+    spoil: Callable[[bytes], bytes],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    one = begin()
+    one.ask(Create("/a", b"data"), Create("/a/child"))
+    answers: list[Any] = []
+    server.spoil = spoil
+    one.zookeeper.submit([GetChildren("/a", True), GetData("/a")], answers.append)
+    one.loop.until(lambda: answers)
+    children, data = answers[0]
+    if children.error != zk.SESSION_EXPIRED:  # where kazoo's thread ends, the session does
+        assert children.children == ["child"] and data.data == b"data"
+    assert one.ask(GetData("/a"))[0].data == b"data"
+    said = capfd.readouterr().err
+    assert "Traceback" not in said and len(said.splitlines()) < 12
+
+
 def test_a_session_that_expires(begin: Callable[..., One], server: ZooKeeperServer) -> None:
     one = begin()
     one.ask(Create("/e", ephemeral=True), GetData("/e", True))
@@ -269,6 +303,7 @@ def test_a_reason_is_said_once_until_it_works_again(
             one.zookeeper._logger.warning("Connection dropped: %s", "refused")
         server.cut()
         one.loop.until(lambda: one.states.count(State.CONNECTED) == count)  # noqa: B023
+        one.ask(Exists("/"))
     said = capsys.readouterr().err
     assert said.count("Connection dropped: refused") == 2 and "Transition" not in said
     assert said.count("connected again to") == 2

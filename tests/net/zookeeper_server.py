@@ -9,6 +9,7 @@ import contextlib
 import socket
 import struct
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from kazoo.protocol.serialization import (
@@ -49,6 +50,7 @@ class ZooKeeperServer:
         self.lock = threading.RLock()
         self.logins: list[tuple[str, bytes]] = []
         self.acls: list[list[tuple[int, str, str]]] = []  # of each create
+        self.spoil: Callable[[bytes], bytes] | None = None  # what comes of the bytes of an answer
         self._sessions: dict[int, Session] = {}
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._threads = [threading.Thread(target=self._accept, daemon=True)]
@@ -133,8 +135,14 @@ class ZooKeeperServer:
                 body = multi_body(op, result) if isinstance(op, Multi) else body_of(op, kind, result)
             error = AUTH_FAILED if kind == SASL else zk.OK if kind == MULTI else result.error
             header = struct.pack("!iqi", xid, self.memory.zxid, error)
-            session.send(header + (b"" if error else body))
+            answer = header + (b"" if error else body)
+            session.send_bytes(self.spoilt(struct.pack("!i", len(answer)) + answer))
         return kind != CLOSE
+
+    def spoilt(self, answer: bytes) -> bytes:
+        """The first one after it was asked for."""
+        spoil, self.spoil = self.spoil, None
+        return answer if spoil is None else spoil(answer)
 
     def _read(self, data: bytes, offset: int, kind: int) -> tuple[Operation, int]:
         if kind == MULTI:
@@ -183,6 +191,10 @@ class Session:
     def send(self, frame: bytes) -> None:
         if self._connection is not None:
             send(self._connection, frame)
+
+    def send_bytes(self, data: bytes) -> None:
+        if self._connection is not None:
+            self._connection.sendall(data)
 
     def cut(self) -> None:
         connection, self._connection = self._connection, None

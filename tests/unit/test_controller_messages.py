@@ -170,6 +170,8 @@ def test_answers_to_orders_name_topics_by_id_or_by_name() -> None:
     assert forms.ordered(request, by_id) == {("t", 1): 56}
     by_name = response(partition_errors=[error(topic_name="t", partition_index=1, error_code=11)])
     assert forms.ordered(request, by_name) == {("t", 1): 11}
+    strange = response(partition_errors=[error(topic_name="t", partition_index=2**31 - 1, error_code=56)])
+    assert forms.ordered(request, strange) == {}  # nobody asked for that one
 
 
 def test_answers_to_stops_count_where_something_was_to_be_deleted() -> None:

@@ -125,6 +125,45 @@ def test_an_empty_log_takes_a_batch_that_reaches_over_its_start(tmp_path: Path) 
     assert values(read_all(log, 5)) == [b"5", b"6"]
 
 
+def reaching(data: bytes, *, base_offset: int | None = None, delta: int | None = None) -> bytes:
+    """The batch with another base offset or last offset delta, and a right checksum."""
+    made = bytearray(data)
+    if base_offset is not None:
+        made[:8] = base_offset.to_bytes(8, signed=True)
+    if delta is not None:
+        made[23:27] = delta.to_bytes(4, signed=True)
+    made[17:21] = records.crc32c(memoryview(made)[21:]).to_bytes(4)
+    return bytes(made)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        reaching(fetched(3, b"b"), delta=-2),
+        reaching(fetched(3, b"b"), delta=-(2**31)),
+        reaching(fetched(0, b"b", b"c"), base_offset=2**63 - 1, delta=1),
+    ],
+    ids=["delta", "least delta", "beyond all offsets"],
+)
+def test_a_batch_that_goes_backwards_is_refused_and_what_follows_is_taken(tmp_path: Path, bad: bytes) -> None:
+    """The log's end would go backwards with it, and no index takes what comes then."""
+    log = follower(tmp_path, **SMALL)
+    take(log, fetched(0, b"a" * 200, b"a", b"a"))
+    with pytest.raises(KafkaError) as refused:
+        take(log, bad)
+    assert refused.value.code == CORRUPT_MESSAGE and log.log_end_offset == 3
+    for offset in range(3, 9):
+        take(log, fetched(offset, b"v" * 100))
+    assert log.log_end_offset == 9 and len(read_all(log)) == 9
+
+
+def test_no_log_begins_below_0(tmp_path: Path) -> None:
+    log = follower(tmp_path)
+    with pytest.raises(KafkaError) as refused:
+        take(log, fetched(-5, *[b"v"] * 9))
+    assert refused.value.code == CORRUPT_MESSAGE and log.bases == [0]
+
+
 def test_damaged_bytes_are_refused(tmp_path: Path) -> None:
     log = follower(tmp_path)
     data = bytearray(fetched(0, b"a"))

@@ -249,14 +249,15 @@ def stop_replica(request: StopReplica, forms: Forms) -> Work[StopReplicaRequest]
 
 
 def ordered(request: LeaderAndIsr, answer: LeaderAndIsrResponse) -> dict[Partition, int]:
-    """The error code of each partition in the answer to LeaderAndIsr."""
+    """The error code of each partition in the answer to LeaderAndIsr, of those that were asked for."""
+    wanted = {order.partition for order in request.partitions}
     names = {order.topic_id: order.partition[0] for order in request.partitions if order.topic_id != ZERO}
     codes = {(one.topic_name, one.partition_index): one.error_code for one in answer.partition_errors}
     for topic in answer.topics:
         if topic.topic_id in names:
             name = names[topic.topic_id]
             codes.update(((name, one.partition_index), one.error_code) for one in topic.partition_errors)
-    return codes
+    return {partition: code for partition, code in codes.items() if partition in wanted}
 
 
 def deleted(request: StopReplica, answer: StopReplicaResponse) -> dict[Partition, int]:

@@ -54,6 +54,11 @@ def append(partition: Log, data: ReadableBuffer, leader_epoch: int, now_ms: int)
                 f"{partition.name}: a batch of epoch {batch.leader_epoch} came from the leader of {leader_epoch}"
             )
             break
+        if not 0 <= batch.base_offset <= batch.last_offset:
+            raise KafkaError(
+                errors.CORRUPT_MESSAGE,
+                f"{partition.name}: a batch from {batch.base_offset} to {batch.last_offset} goes backwards",
+            )
         if batch.base_offset < partition.log_end_offset:
             begin_below(partition, batch, now_ms)
         if 0 <= batch.leader_epoch < partition.epochs.latest:
