@@ -39,13 +39,76 @@ cdef bytes with_header(bytes payload, batch_header *header, str codec, level):
     if codec != "none":
         compressor = compression_module().compressor(CODECS.index(codec), level)
         payload = compressor.compress(payload) + compressor.flush()
+    return with_head(payload, header)
+
+
+cdef bytes with_head(payload, batch_header *header):
+    """The batch of these records, which are compressed if they are to be."""
+    cdef const uint8_t[::1] source = payload
     header.size = BATCH_OVERHEAD + len(payload)
     header.last_offset_delta = header.count - 1
     data = PyBytes_FromStringAndSize(NULL, header.size)
     cdef uint8_t *at = <uint8_t *><char *>data
-    memcpy(at + BATCH_OVERHEAD, <const uint8_t *>payload, len(payload))
+    if len(payload):
+        memcpy(at + BATCH_OVERHEAD, &source[0], len(payload))
     batch_write_header(at, header)
     return data
+
+
+cdef class Builder:
+    """A batch of format 2, record by record. Between the last of them and `finish`, `settle` does what is left in steps;
+    it may be called before, too, so that less is left."""
+    cdef Sink sink
+    cdef batch_header header
+    cdef object compressor
+    cdef bytearray payload
+    cdef readonly int32_t max_timestamp_index
+
+    def __init__(self, str codec="none", level=None):
+        new_header(&self.header, codec, -1, -1, -1, False)
+        self.header.base_timestamp = self.header.max_timestamp = -1
+        self.sink = Sink()
+        self.payload = bytearray()
+        if codec != "none":
+            self.compressor = compression_module().compressor(CODECS.index(codec), level)
+
+    def add(self, key, value, headers, int64_t timestamp):
+        cdef batch_header *header = &self.header
+        if header.count == 0:
+            header.base_timestamp = timestamp
+        encode_record(&self.sink.bytes, header.count,
+                      <int64_t>(<uint64_t>timestamp - <uint64_t>header.base_timestamp), key, value, headers)
+        if self.sink.bytes.failed:
+            raise MemoryError
+        if timestamp > header.max_timestamp:
+            header.max_timestamp = timestamp
+            self.max_timestamp_index = header.count
+        header.count += 1
+
+    @property
+    def waiting(self):
+        """Bytes that are not settled."""
+        return self.sink.bytes.size
+
+    def settle(self):
+        """Work that compresses what was added."""
+        data = PyBytes_FromStringAndSize(<char *>self.sink.bytes.data, self.sink.bytes.size)
+        self.sink.bytes.size = 0
+        if self.compressor is None:
+            self.payload += data
+            return
+        for start in range(0, len(data), STEP_BYTES):
+            self.payload += self.compressor.compress(data[start:start + STEP_BYTES])
+            yield
+
+    def finish(self, bint append_time, int64_t log_append_time):
+        """The batch, once all is settled."""
+        if self.compressor is not None:
+            self.payload += self.compressor.flush()
+        if append_time:
+            self.header.attributes |= APPEND_TIME_FLAG
+            self.header.max_timestamp = log_append_time
+        return with_head(self.payload, &self.header)
 
 
 cdef class Sink:

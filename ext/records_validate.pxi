@@ -158,17 +158,14 @@ cdef object at_once(begun, int64_t now_ms):
     return (<Validation>begun).finish(now_ms)
 
 
-def built(bytes data not None, Rules rules not None, int64_t now_ms):
+def built(bytes data not None, Rules rules not None, int64_t now_ms, int32_t max_timestamp_index):
     """Batches of a batch that legacy_records has just built: nothing is left to check."""
     cdef Batches batches = Batches.__new__(Batches)
     batches.take(data)
     batch_read_header(batches.bytes, <int32_t>len(data), &batches.header)
     batches.log_append_time = now_ms if rules.log_append_time else -1
     batches.max_timestamp = batches.header.max_timestamp
-    batches.offset_of_max_timestamp_delta = 0
-    if not rules.log_append_time:
-        timestamps = [record.timestamp for record in read(data, False)]
-        batches.offset_of_max_timestamp_delta = timestamps.index(max(timestamps))
+    batches.offset_of_max_timestamp_delta = 0 if rules.log_append_time else max_timestamp_index
     batches.converted = True
     batches.close()
     return batches

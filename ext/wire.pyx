@@ -25,6 +25,11 @@ include "wire_decode.pxi"
 include "wire_encode.pxi"
 
 
+# In version 0 its header is of before Kafka 0.9, without a client id.
+cdef enum:
+    CONTROLLED_SHUTDOWN = 7
+
+
 def frame(Struct message not None, int version, int correlation_id, bint flexible_header):
     """An answer with its size and header. File ranges in records fields make it a list of bytes and ranges."""
     return frame_within(UNLIMITED, message, version, correlation_id, flexible_header)
@@ -58,7 +63,8 @@ def request(Struct message not None, int version, int correlation_id, client_id)
         check(wire_put_i16(&sink.out, info.api_key))
         check(wire_put_i16(&sink.out, version))
         check(wire_put_i32(&sink.out, correlation_id))
-        encode_string(&client, <PyObject*>client_id, &sink.out)
+        if not (info.api_key == CONTROLLED_SHUTDOWN and version == 0):
+            encode_string(&client, <PyObject*>client_id, &sink.out)
         if plan.flexible:
             check(wire_put_i8(&sink.out, 0))
         encode_struct(plan, <PyObject*>message, &sink)
@@ -221,6 +227,9 @@ cdef class RequestReader:
             found = self.find_route(header.key)
             if found == NULL:
                 return NULL
+        if header.key == CONTROLLED_SHUTDOWN and header.version == 0:
+            header.client_id = text_of(cursor.at, 0)
+            return found
         if wire_get_i16(cursor, &length) or length > <int64_t>wire_left(cursor):
             raise WireError(f"a request header with its client id cut short, {wire_left(cursor)} bytes left")
         if length < 0:

@@ -5,8 +5,9 @@
     then int32 key size, key, int32 value size, value
 
 The value of a message with a codec is a set of messages, compressed. Inner offsets of format 1 are relative to the last
-one, whose absolute offset is that of the outer message. No Produce version that is served carries these formats, so
-this is plain Python. What is accepted and refused is as in Kafka. KIP-31 (relative offsets), KIP-32 (timestamps).
+one, whose absolute offset is that of the outer message. Only clients of before 2017 send these formats, so this is plain
+Python, and what they send is converted in steps. What is accepted and refused is as in Kafka. KIP-31 (relative offsets),
+KIP-32 (timestamps).
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from __future__ import annotations
 import zlib
 
 from pykafkad import errors
+from pykafkad.compression import Kept
 from pykafkad.hot import records
+from pykafkad.slices import finish
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,13 +25,21 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.hot.records import Batches, Record, Rules
+    from pykafkad.slices import Work
 
 LOG_OVERHEAD = 12
+MAGIC_AT, BATCHES = 16, 2
 LEAST_SIZE = 14
 CODEC_MASK, APPEND_TIME_FLAG = 0x07, 0x08
 ZSTD, CODEC_COUNT = 4, 5
 NO_TIMESTAMP = -1
 SEARCHED_AT_ONCE = 64  # messages
+FEW = 16  # of which more is done
+WINDOW = 1024  # bytes of small messages that are looked at at once
+SETTLED_AT_ONCE = 16_384  # bytes
+STEPS_AT_ONCE = 4
+RECORD_ERRORS_MAX = 20_000
+INSIDE_MAX = 32 << 20  # bytes of a compressed set: all of it is in memory, as in Kafka, which has no bound
 
 
 def invalid(detail: str) -> records.RecordsError:
@@ -150,17 +161,29 @@ def messages(message: Message) -> Iterator[Message]:
     if not message.codec:
         yield message
         return
-    inner = unpacked(message)
-    base = 0
-    if message.magic == 1 and message.offset != 0:  # some clients wrote 0 there, and absolute offsets inside
-        base = message.offset - inner[-1].offset
-        if base < 0:
-            raise invalid("the offset of a compressed message is below the last one inside")
+    inner = list(walk(message, b"".join(packed(message))))
+    base = base_of(message, inner[-1].offset if inner else None)
     for found in inner:
-        found.offset = as_long(found.offset + base)
-        if found.codec:
-            raise invalid("inner messages must not be compressed")
+        place(found, base)
         yield found
+
+
+def base_of(message: Message, last: int | None) -> int:
+    """What is added to the offsets inside, of which this is the last."""
+    if last is None:
+        raise invalid("compressed messages with nothing inside")
+    if message.magic != 1 or message.offset == 0:  # some clients wrote 0 there, and absolute offsets inside
+        return 0
+    base = message.offset - last
+    if base < 0:
+        raise invalid("the offset of a compressed message is below the last one inside")
+    return base
+
+
+def place(inner: Message, base: int) -> None:
+    inner.offset = as_long(inner.offset + base)
+    if inner.codec:
+        raise invalid("inner messages must not be compressed")
 
 
 def as_long(value: int) -> int:
@@ -168,93 +191,193 @@ def as_long(value: int) -> int:
     return (value + 2**63) % 2**64 - 2**63
 
 
-def unpacked(message: Message) -> list[Message]:
-    """The messages of a compressed set, with the offsets that are written there; a torn last one is dropped."""
+def packed(message: Message) -> Iterator[bytes]:
+    """What is in a compressed set, decompressed piece by piece."""
     if message.codec == ZSTD:
         raise invalid("zstd in a message of format 0 or 1")
     value = message.value
     if value is None:
         raise invalid("compressed messages with null value")
-    data = b"".join(records.Pieces(message.codec, memoryview(value), message.magic))
+    return iter(records.Pieces(message.codec, memoryview(value), message.magic))
+
+
+def walk(message: Message, data: bytes | bytearray) -> Iterator[Message]:
+    """The messages of a compressed set, with the offsets that are written there; a torn last one is dropped."""
     outer_time = message.timestamp if message.is_append_time else None
-    inner = []
     position = 0
     while len(data) - position >= LOG_OVERHEAD:
-        found = outer(data[position : position + LOG_OVERHEAD])
+        found = outer(bytes(data[position : position + LOG_OVERHEAD]))
         size = int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
         if size < LEAST_SIZE:
             raise corrupt("record size is less than the minimum record overhead (14)")
         position += LOG_OVERHEAD + size
         if position > len(data):
-            break
-        found.body = data[position - size : position]
+            return
+        found.body = bytes(data[position - size : position])
         if found.magic == 1:
             found.outer_time = outer_time
-        inner.append(found)
-    if not inner:
-        raise invalid("compressed messages with nothing inside")
-    return inner
+        yield found
 
 
 # -- validation: what LogValidator does with these formats, which ends in one batch of format 2
 
 
+def has_batch(data: Any) -> bool:
+    """Whether there is any, of whatever format."""
+    size = LOG_OVERHEAD + int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True)
+    return bool(records.scan(data[: max(LOG_OVERHEAD, size)], check_crc=False))
+
+
+def is_legacy(data: Any) -> bool:
+    return bool(data[MAGIC_AT] < BATCHES)
+
+
+class Conversion:
+    """As records.Validation: `advance` does a piece of the work and says whether that was the last one."""
+
+    def __init__(self, buffer: Any, rules: Rules, now_ms: int, partition: str) -> None:
+        self._kept = Kept()
+        self._work = conversion(bytes(buffer), rules, now_ms, partition, True, self._kept)
+        self._batches: Batches | None = None
+
+    @property
+    def kept(self) -> int:
+        return self._kept.bytes
+
+    def advance(self) -> bool:
+        try:
+            for _ in range(STEPS_AT_ONCE):
+                next(self._work)
+        except StopIteration as end:
+            self._batches = end.value
+            return True
+        return False
+
+    def finish(self, now_ms: int) -> Batches:
+        assert self._batches is not None
+        return self._batches
+
+
 def validated(buffer: Any, rules: Rules, now_ms: int, partition: str, as_append: bool) -> Batches:
-    outers = framed(bytes(buffer), rules, as_append)
-    source = next((message.codec for message in reversed(outers) if message.codec), 0)
-    if source >= CODEC_COUNT:
-        raise unexpected("unknown compression codec")
-    if source and len(outers) > 1:
-        raise invalid("more than one compressed batch")
-    found: list[Message] = []
-    for message in outers:
-        if message.magic != outers[0].magic:
-            raise invalid("batches of several formats")
-        found += accepted(message, rules, now_ms, partition)
-    if any(message.timestamp < NO_TIMESTAMP for message in found):
-        raise unexpected("invalid negative timestamp")
+    return finish(conversion(bytes(buffer), rules, now_ms, partition, as_append, Kept()))
+
+
+def conversion(
+    data: bytes, rules: Rules, now_ms: int, partition: str, as_append: bool, kept: Kept
+) -> Work[Batches]:
+    """`kept` is told of what is kept of a compressed set, of which there is one at most."""
+    source, magic = yield from framed(data, rules, as_append)
     codec = records.CODECS[source] if rules.compression == "producer" else rules.compression
-    data = records.build(
-        [(message.key, message.value, [], message.timestamp) for message in found],
-        codec="none" if codec == "uncompressed" else codec,
-        level=rules.compression_level,
-        timestamp_type=int(rules.log_append_time),
-        log_append_time=now_ms,
-    )
-    if len(data) > rules.max_message_bytes:
-        raise records.RecordsError(errors.MESSAGE_TOO_LARGE, detail="batch exceeds max.message.bytes")
-    return records.built(data, rules, now_ms)
-
-
-def framed(data: bytes, rules: Rules, as_append: bool) -> list[Message]:
-    """The outer messages, after the checks of an append."""
-    found = []
-    for batch in records.scan(data, check_crc=False):
-        if batch.magic == 2:
+    builder = records.Builder("none" if codec == "uncompressed" else codec, rules.compression_level)
+    is_negative = False
+    for message in outers(data):
+        if message is None:
+            yield
+            continue
+        if message.magic != magic:
             raise invalid("batches of several formats")
-        message = outer(data[batch.position : batch.position + batch.size])
-        if as_append and batch.size > rules.max_message_bytes:
+        for found in judged(message, rules, now_ms, partition, kept):
+            if found is None:
+                yield
+                continue
+            is_negative = is_negative or found.timestamp < NO_TIMESTAMP
+            builder.add(found.key, found.value, [], found.timestamp)
+            if builder.waiting >= SETTLED_AT_ONCE:
+                yield from builder.settle()
+    if is_negative:
+        raise unexpected("invalid negative timestamp")
+    yield from builder.settle()
+    built = builder.finish(rules.log_append_time, now_ms)
+    if len(built) > rules.max_message_bytes:
+        raise records.RecordsError(errors.MESSAGE_TOO_LARGE, detail="batch exceeds max.message.bytes")
+    return records.built(built, rules, now_ms, builder.max_timestamp_index)
+
+
+def framed(data: bytes, rules: Rules, as_append: bool) -> Work[tuple[int, int]]:
+    """The codec and the format of the outer messages, after the checks of an append."""
+    codec = magic = count = 0
+    for message in outers(data):
+        if message is None:
+            yield
+            continue
+        if as_append and len(message.body) + LOG_OVERHEAD > rules.max_message_bytes:
             raise records.RecordsError(errors.MESSAGE_TOO_LARGE, detail="message exceeds max.message.bytes")
         if as_append and not message.crc_fits:
             raise corrupt("message is corrupt")
-        found.append(message)
-    return found
+        codec = message.codec or codec
+        magic = magic if count else message.magic
+        count += 1
+    if codec >= CODEC_COUNT:
+        raise unexpected("unknown compression codec")
+    if codec and count > 1:
+        raise invalid("more than one compressed batch")
+    return codec, magic
 
 
-def accepted(outer_message: Message, rules: Rules, now_ms: int, partition: str) -> list[Message]:
-    """The messages of a set, if all of them satisfy the topic's rules."""
-    found = []
-    record_errors = []
+def outers(data: bytes) -> Iterator[Message | None]:
+    """The messages that lie there one after another; None where something else may be done. Of what is no whole message
+    records.scan says what is wrong."""
+    position = 0
+    while True:
+        size = LOG_OVERHEAD + int.from_bytes(data[position + 8 : position + LOG_OVERHEAD], "big", signed=True)
+        window = data[position : position + max(WINDOW, size)]
+        found = records.scan(window, check_crc=False)
+        for batch in found:
+            if batch.magic == 2:
+                raise invalid("batches of several formats")
+            yield outer(window[batch.position : batch.position + batch.size])
+        if not found:
+            return
+        position += found[-1].position + found[-1].size
+        yield None
+
+
+def judged(
+    message: Message, rules: Rules, now_ms: int, partition: str, kept: Kept
+) -> Iterator[Message | None]:
+    """The messages of a set, if all of them satisfy the topic's rules; None in between."""
+    record_errors: list[tuple[int, str]] = []
     by_time = False
-    for index, message in enumerate(messages(outer_message)):
-        text, is_time = fault(outer_message, message, rules, now_ms, partition)
+    index = 0
+    for found in messages_in_steps(message, kept):
+        if found is None:
+            yield None
+            continue
+        text, is_time = fault(message, found, rules, now_ms, partition)
         if text:
-            record_errors.append((index, text))
             by_time = by_time or is_time
-        found.append(message)
+            if len(record_errors) < RECORD_ERRORS_MAX:
+                record_errors.append((index, text))
+        elif not record_errors:
+            yield found
+        index += 1
     if record_errors:
         raise records.rejected(record_errors, by_time)
-    return found
+
+
+def messages_in_steps(message: Message, kept: Kept) -> Iterator[Message | None]:
+    """The same as `messages`, with None in between, and bounded."""
+    if not message.codec or message.codec >= CODEC_COUNT:
+        yield from messages(message)
+        return
+    data = bytearray()
+    for piece in packed(message):
+        data += piece
+        if len(data) > INSIDE_MAX:
+            raise invalid(f"a compressed message expands to more than {INSIDE_MAX} bytes")
+        kept.say(2 << len(data).bit_length())  # and as much of the batch that is built of it
+        yield None
+    last = None
+    for count, found in enumerate(walk(message, data)):
+        last = found.offset
+        if not count % SEARCHED_AT_ONCE:
+            yield None
+    base = base_of(message, last)
+    for count, found in enumerate(walk(message, data)):
+        place(found, base)
+        yield found
+        if not count % FEW:
+            yield None
 
 
 def fault(

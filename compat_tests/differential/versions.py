@@ -7,20 +7,11 @@ from __future__ import annotations
 
 import pytest
 
-from pykafkad import messages
 from pykafkad.handlers import APIS
 
 API_KEYS = {api.name: key for key, api in APIS.items()}
-ADVERTISED = {api.name: api.versions for api in APIS.values() if api.is_advertised}
-
-
-def served(name: str) -> tuple[int, int]:
-    """Produce is advertised from 0 for old librdkafka, but such versions no longer exist since Kafka 4.0."""
-    lowest, highest = APIS[API_KEYS[name]].versions
-    return max(lowest, getattr(messages, f"{name}Request").min_version), highest
-
-
-SERVED = {name: served(name) for name in API_KEYS}
+ADVERTISED = {api.name: (api.listed_since, api.versions[1]) for api in APIS.values() if api.is_advertised}
+SERVED = {api.name: api.versions for api in APIS.values()}
 
 
 def versions(api: str, since: int = 0, until: int = 99) -> list[int]:

@@ -22,13 +22,23 @@ class Unanswerable(Exception):
 class Api:
     """An API that is served. Kafka serves some without advertising them."""
 
-    __slots__ = ("is_advertised", "key", "module", "versions")
+    __slots__ = ("is_advertised", "key", "listed_since", "module", "versions")
 
-    def __init__(self, key: int, module: str, versions: tuple[int, int], *, advertised: bool = True) -> None:
+    def __init__(
+        self,
+        key: int,
+        module: str,
+        versions: tuple[int, int],
+        *,
+        advertised: bool = True,
+        listed_since: int | None = None,
+    ) -> None:
+        """`listed_since`: the oldest version that ApiVersions says, if that is not the oldest that is served."""
         self.key = key
         self.module = module
         self.versions = versions
         self.is_advertised = advertised
+        self.listed_since = versions[0] if listed_since is None else listed_since
 
     @property
     def name(self) -> str:
@@ -41,7 +51,7 @@ class Api:
 
 
 APIS = {
-    0: Api(0, "produce", (0, 13)),
+    0: Api(0, "produce", (3, 13), listed_since=0),  # old librdkafka wants to see them (KIP-896)
     1: Api(1, "fetch", (4, 18)),
     2: Api(2, "list_offsets", (1, 11)),
     3: Api(3, "metadata", (0, 13)),

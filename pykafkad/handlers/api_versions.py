@@ -82,8 +82,7 @@ def rows(apis: dict[int, Api]) -> list[ApiVersion]:
 
 
 def row(api: Api) -> ApiVersion:
-    lowest, highest = api.versions
-    return ApiVersion(api_key=api.key, min_version=lowest, max_version=highest)
+    return ApiVersion(api_key=api.key, min_version=api.listed_since, max_version=api.versions[1])
 
 
 def is_software_name(text: str) -> bool:

@@ -1,9 +1,8 @@
 """The APIs of a broker in a cluster on ZooKeeper: those of Apache Kafka 3.9's brokers there, in its versions.
 
 What brokers ask each other is served here alone. Of the others the newest version is 3.9's, and the oldest, too, where
-OLDEST has it; else it is 4.3.1's, which dropped what clients of before 2016 ask for. Not served of that: records in
-formats 0 and 1 (Produce to version 2, Fetch to 3), and ControlledShutdown 0, whose header has no client id. Left out:
-what only a quorum of controllers has.
+OLDEST has it; else it is 4.3.1's, which dropped what clients of before 2016 ask for. Left out: what only a quorum of
+controllers has.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ NEWEST = {
 }  # fmt: skip
 
 # Where 4.0 dropped versions. What they have not is the schemas' matter: the handlers see its default, and answer alike.
-OLDEST = {2: 0, 8: 0, 9: 0, 19: 0, 20: 0, 23: 0, 27: 0, 29: 0, 30: 0, 31: 0, 32: 0, 34: 0, 35: 0}
+OLDEST = {0: 0, 1: 0, 2: 0, 8: 0, 9: 0, 19: 0, 20: 0, 23: 0, 27: 0, 29: 0, 30: 0, 31: 0, 32: 0, 34: 0, 35: 0}
 
 BETWEEN_BROKERS = {
     4: Api(4, "leader_and_isr", (0, 7)),
     5: Api(5, "stop_replica", (0, 4)),
     6: Api(6, "update_metadata", (0, 8)),
-    7: Api(7, "controlled_shutdown", (1, 3)),
+    7: Api(7, "controlled_shutdown", (0, 3)),
     56: Api(56, "alter_partition", (0, 3)),
     67: Api(67, "allocate_producer_ids", (0, 0)),
 }

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pykafkad.pure.fetch_session import Followed, Session
     from pykafkad.waiting import Moved
 
+BATCHES_SINCE = 4
 READS_FOLLOWERS_SINCE = 11
 DEBUGGING = -2  # a replica id of tools, which compare replicas
 NO_LEADER = -1
@@ -45,8 +46,13 @@ LED_ELSEWHERE = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 NodeEndpoint = FetchResponse.NodeEndpoint
 
 
-def kind_of(request: FetchRequest) -> type[ClusterFetch]:
-    return ReplicaFetch if replica_of(request) >= 0 else ClusterFetch
+def kind_of(request: FetchRequest, version: int) -> type[Fetch]:
+    kind = ReplicaFetch if replica_of(request) >= 0 else ClusterFetch
+    if version >= BATCHES_SINCE:
+        return kind
+    from pykafkad.handlers.old_fetches import converting
+
+    return converting(kind)
 
 
 def replica_of(request: FetchRequest) -> int:
@@ -223,7 +229,7 @@ class ReplicaFetch(ClusterFetch):
             offset,
             min(followed.max_bytes, left),
             limit_offset=partition.written_offset,
-            at_least_one=self.size == 0,
+            at_least_one=self.at_least_one,
         )
         if not self.is_noted:
             epoch = self.request.replica_state.replica_epoch

@@ -1,11 +1,11 @@
-"""ControlledShutdown (key 7), versions 1 to 3: a broker that is about to stop asks the controller to move what it leads.
+"""ControlledShutdown (key 7), versions 0 to 3: a broker that is about to stop asks the controller to move what it leads.
 
 Only in a cluster on ZooKeeper. The answer has the partitions that it still leads; the broker asks again then, or goes.
-Missing: version 0, whose header is of before Kafka 0.9.
 """
 
 from __future__ import annotations
 
+from pykafkad import errors
 from pykafkad.messages import ControlledShutdownResponse
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, Need
 from pykafkad.pure.controller.events import ControlledShutdown
@@ -30,6 +30,8 @@ def handle(
     wait = Wait()
     broker.cluster.controlling.ask(ControlledShutdown, wait.come, request.broker_id, request.broker_epoch)
     answer = yield from wait.result()
+    if answer == errors.NOT_CONTROLLER:
+        answer = errors.STALE_CONTROLLER_EPOCH  # as Kafka says it here
     if isinstance(answer, int):
         return ControlledShutdownResponse(error_code=answer)
     response = ControlledShutdownResponse()

@@ -1,5 +1,5 @@
-"""Fetch (key 1), versions 4 to 18: sessions (KIP-227), leader epochs and divergence (KIP-320, 595), topic ids
-(KIP-516).
+"""Fetch (key 1), versions 4 to 18, in a cluster on ZooKeeper from 0 on (old_fetches.py): sessions (KIP-227), leader
+epochs and divergence (KIP-320, 595), topic ids (KIP-516).
 
 Records are not read here: an answer names file ranges, which the loop sends from the page cache. A fetch that finds
 less than min_bytes waits, without polling, until one of its partitions advances, and is then read again. Fetches of
@@ -80,7 +80,7 @@ def handle_guarded(broker: Broker, request: FetchRequest, context: Context) -> O
     if broker.cluster is not None:
         from pykafkad.handlers.cluster_fetching import kind_of
 
-        kind = kind_of(request)
+        kind = kind_of(request, context.version)
     way = in_slices if is_large(request) else small
     result: Any = way(broker, request, context, guarded_kind(kind))
     answer: OrWork[Answer] = begun(result) if type(result) is GeneratorType else result
@@ -120,7 +120,7 @@ def in_cluster(broker: Broker, request: FetchRequest, context: Context) -> OrWor
     from pykafkad.handlers.cluster_fetching import kind_of
 
     way = in_slices if is_large(request) else small
-    result: Any = way(broker, request, context, kind_of(request))
+    result: Any = way(broker, request, context, kind_of(request, context.version))
     answer: OrWork[Answer] = begun(result) if type(result) is GeneratorType else result
     return answer
 

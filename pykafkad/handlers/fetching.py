@@ -266,7 +266,7 @@ class Fetch:
             offset,
             min(followed.max_bytes, left),
             limit_offset=limit_offset,
-            at_least_one=self.size == 0,
+            at_least_one=self.at_least_one,
         )
         if data is None or not data.size:
             return answer, 0
@@ -277,6 +277,11 @@ class Fetch:
                 for producer_id, first_offset in partition.aborted_transactions(offset, data)
             ]
         return answer, data.size
+
+    @property
+    def at_least_one(self) -> bool:
+        """Whether the next batch comes however large it is."""
+        return self.size == 0
 
     def is_enough(self) -> bool:
         return self.urgent or self.size >= min(self.request.min_bytes, self.limit)

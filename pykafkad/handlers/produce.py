@@ -1,4 +1,5 @@
-"""Produce (key 0), versions 3 to 13; ApiVersions lists it from 0, as Kafka does for old librdkafka (KIP-896).
+"""Produce (key 0), versions 3 to 13; ApiVersions lists it from 0, as Kafka does for old librdkafka (KIP-896). In a
+cluster on ZooKeeper 0 to 2 are served, too: whatever formats their records have (legacy_records.py).
 
 Each partition's batch is checked and queued here. The loop writes all that a pass has queued for a partition with one
 call, and encodes the answers only then. If that write fails, the answers are changed first (`append_failed`). Batches
@@ -17,8 +18,8 @@ from pykafkad.errors import KafkaError
 from pykafkad.handlers import Unanswerable
 from pykafkad.handlers.partitions import missing
 from pykafkad.hot.records import (
+    Batches,
     RecordsError,
-    Validation,
     begin_validation,
     check_framing,
     check_produce,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 
 short_form = LoneProduceRequest
 
+BATCHES_SINCE = 3  # of format 2 alone
 TOPIC_IDS_SINCE = 13
 ACKS = (-1, 1, 0)
 ADMIN_CLIENT = "__admin_client"  # the one client id that may write to internal topics, as in Kafka
@@ -316,13 +318,20 @@ def produce(
         partition = broker.replicas.table.get((topic, index))
         if partition is None:
             raise KafkaError(missing(broker, topic, index))
-        check_produce(data, context.version)
+        if context.version >= BATCHES_SINCE:
+            check_produce(data, context.version)
         if partition.may_refuse or acks not in ACKS:
             check(partition, acks, context)
         tried = partition
         now_ms = broker.pass_ms or broker.read_pass_ms()
-        batches = begin_validation(data, partition.rules, now_ms, partition.name)
-        if isinstance(batches, Validation):
+        batches: Any
+        if context.version >= BATCHES_SINCE:
+            batches = begin_validation(data, partition.rules, now_ms, partition.name)
+        else:
+            batches = begin_old(data, partition, now_ms)
+            if batches is None:
+                return accepted(index=index, base_offset=-1, log_append_time_ms=-1, log_start_offset=-1)
+        if type(batches) is not Batches:
             return checked_in_slices(
                 broker, partition, batches, index, request, context, promises, accepted, told, verified
             )
@@ -346,7 +355,7 @@ def produce(
 def checked_in_slices(
     broker: Broker,
     partition: Replica,
-    validation: Validation,
+    validation: Any,
     index: int,
     request: ProduceRequest | LoneProduceRequest,
     context: Context,
@@ -385,6 +394,19 @@ def checked_in_slices(
     )
     promises.append((partition, request.acks, request.timeout_ms, context, append_failed, answer))
     return answer
+
+
+def begin_old(data: Any, partition: Replica, now_ms: int) -> Any:
+    """Of a version that may have messages of formats 0 and 1, which are converted in slices, and nothing at all: None."""
+    from pykafkad.legacy_records import Conversion, has_batch, is_legacy
+
+    if data is None:
+        raise RecordsError(errors.INVALID_RECORD)
+    if not has_batch(data):
+        return None
+    if is_legacy(data):
+        return Conversion(data, partition.rules, now_ms, partition.name)
+    return begin_validation(data, partition.rules, now_ms, partition.name)
 
 
 def check(partition: Replica, acks: int, context: Context) -> None:

@@ -446,7 +446,7 @@ def test_a_cluster_serves_the_versions_of_3_9_and_no_features(desk: ClusterDesk)
     rows = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
     assert rows == {key: api.versions for key, api in cluster_apis.APIS.items() if api.is_advertised}
     assert {key: rows[key] for key in (1, 4, 5, 6, 26, 27)} == {
-        1: (4, 17),
+        1: (0, 17),
         4: (0, 7),
         5: (0, 4),
         6: (0, 8),

@@ -44,7 +44,9 @@ def named(name: str | None, topic_id: bytes = bytes(16)) -> Any:
 def test_the_list_is_what_the_handlers_declare(broker: Any) -> None:
     answer = call(broker, api_versions, 4, client_software_name="test", client_software_version="1.0")
     rows = {row.api_key: (row.min_version, row.max_version) for row in answer.api_keys}
-    assert rows == {api.key: api.versions for api in handlers.APIS.values() if api.is_advertised}
+    assert rows == {
+        api.key: (api.listed_since, api.versions[1]) for api in handlers.APIS.values() if api.is_advertised
+    }
     assert not {71, 72} & rows.keys(), "Kafka without a receiver of metrics does not advertise telemetry"
     assert list(rows) == sorted(rows)
 
@@ -54,9 +56,12 @@ def test_versions_are_those_of_the_running_kafka() -> None:
     served = {key: api.versions for key, api in handlers.APIS.items()}
     schemas = {key: getattr(m, f"{api.name}Request") for key, api in handlers.APIS.items()}
     lowest = dict.fromkeys((2, 9, 20, 27, 29, 30, 31, 32, 34, 35), 1) | dict.fromkeys((8, 19, 23), 2)
+    lowest |= {0: 3, 1: 4}
     assert {key: low for key, (low, _) in served.items()} == {
         key: lowest.get(key, schema.min_version) for key, schema in schemas.items()
-    } | {0: 0}, "Produce is listed from 0 on for the sake of old clients, and served from 3 on"
+    }
+    listed = {key: api.listed_since for key, api in handlers.APIS.items()}
+    assert listed == {key: low for key, (low, _) in served.items()} | {0: 0}, "for the sake of old clients"
     assert {key: high for key, (_, high) in served.items()} == {
         key: schema.max_version for key, schema in schemas.items()
     } | {22: 5}

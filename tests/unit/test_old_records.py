@@ -1,0 +1,207 @@
+"""Records of formats 0 and 1 on their way in and out: what becomes of them, and that it is done in steps."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pykafkad import compression, errors, legacy_records
+from pykafkad.down_conversion import Messages, Wrapped, converted
+from pykafkad.errors import KafkaError
+from pykafkad.hot import records
+from pykafkad.hot.records import Rules
+from pykafkad.legacy_records import INSIDE_MAX, Conversion
+from pykafkad.slices import finish
+from tests.unit.cluster_kit import ClusterDesk, known, state, topic_known
+from tests.unit.data_kit import NOW_MS, Desk, fetch, produce
+
+CODECS = ("none", "gzip", "snappy", "lz4")
+RULES = Rules()
+
+
+def batch(codec: str, count: int = 3, value: bytes = b"v", first: int = 0) -> bytes:
+    rows = [
+        (None if n % 3 == 1 else b"k%d" % n, None if n % 3 == 2 else value, [("h", b"x")], 1000 + n)
+        for n in range(count)
+    ]
+    return records.build(rows, codec=codec, base_offset=first)
+
+
+def row(record: Any) -> tuple[Any, ...]:
+    return record.offset, record.timestamp, record.key, record.value
+
+
+def of_set(magic: int, codec: str, count: int, value: bytes = b"v") -> bytes:
+    """A message for each, or one with all of them in it."""
+    number = compression.NONE if codec == "none" else records.CODECS.index(codec)
+    out = Wrapped(magic, number, None) if number else Messages(magic, None)
+    for each in records.read(batch("none", count, value)):
+        finish(out.add(each))
+    return finish(out.end())
+
+
+def steps(work: Generator[Any, None, Any]) -> tuple[int, Any]:
+    count = 0
+    while True:
+        try:
+            next(work)
+        except StopIteration as end:
+            return count, end.value
+        count += 1
+
+
+def advances(conversion: Conversion) -> int:
+    count = 1
+    while not conversion.advance():
+        count += 1
+    return count
+
+
+# -- out
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_a_batch_becomes_reads_as_the_batch(magic: int, codec: str) -> None:
+    source = batch(codec, 5, first=40) + batch(codec, 2, first=50)
+    expected = [row(each) for each in records.read(source)]
+    if magic == 0:
+        expected = [(offset, -1, key, value) for offset, _, key, value in expected]
+    found = [row(each) for each in records.read(finish(converted(source + batch("none", 50)[:-1], magic, 0)))]
+    assert found == expected
+
+
+@pytest.mark.parametrize(("codec", "kept"), [("none", 2), ("gzip", 5)])
+def test_what_was_not_asked_for_is_left_out_where_it_stands_alone(codec: str, kept: int) -> None:
+    found = list(records.read(finish(converted(batch(codec, 5), 1, 3))))
+    assert len(found) == kept
+
+
+@pytest.mark.parametrize(("codec", "announced"), [("none", b"\xff"), ("zstd", None)])
+def test_an_answer_is_as_long_as_it_was_said_to_be(codec: str, announced: bytes | None) -> None:
+    """What is missing is announced in a message that does not end there."""
+    control = records.build([(bytes(4), b"", [], 0)], transactional=True, control=True, producer_id=1)
+    if announced is None:
+        with pytest.raises(KafkaError) as caught:
+            finish(converted(control + batch(codec), 1, 0))
+        assert caught.value.code == errors.UNSUPPORTED_COMPRESSION_TYPE
+    else:
+        found = finish(converted(batch(codec) + control, 1, 0))
+        assert len(found) == len(batch(codec)) + len(control)
+        last = finish(converted(batch(codec), 1, 0))
+        assert found[len(last) :][:8] in (announced * 8, b"")
+        assert finish(converted(control, 1, 0))[:8] == announced * 8
+    assert finish(converted(batch("none")[:-1], 1, 0)) == b""
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_many_records_go_out_in_steps(codec: str) -> None:
+    count, _ = steps(converted(batch(codec, 5000), 1, 0))
+    assert count >= 5000 / 8
+
+
+@pytest.mark.parametrize("codec", ["gzip", "lz4"])
+def test_a_record_that_is_large_goes_out_in_steps(codec: str) -> None:
+    size = 8 << 20
+    count, found = steps(converted(batch(codec, 1, bytes(size)), 1, 0))
+    assert count >= size / 65_536 and len(found) < size / 50
+
+
+# -- in
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("target", ["producer", "uncompressed", "gzip", "zstd"])
+def test_messages_become_one_batch(magic: int, codec: str, target: str) -> None:
+    conversion = Conversion(of_set(magic, codec, 30), Rules(compression=target), NOW_MS, "orders-0")
+    advances(conversion)
+    batches = conversion.finish(NOW_MS)
+    data = bytes(batches.data)
+    expected = [row(each) for each in records.read(batch("none", 30))]
+    if magic == 0:
+        expected = [(offset, -1, key, value) for offset, _, key, value in expected]
+    assert [row(each) for each in records.read(data)] == expected
+    (header,) = records.scan(data)
+    assert header.codec == {"producer": codec, "uncompressed": "none"}.get(target, target)
+    assert batches.offset_of_max_timestamp_delta == (29 if magic else 0)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_many_messages_come_in_in_steps(codec: str) -> None:
+    conversion = Conversion(of_set(1, codec, 5000), RULES, NOW_MS, "orders-0")
+    assert advances(conversion) >= 5000 / 100
+
+
+def test_what_expands_too_far_is_refused() -> None:
+    data = of_set(1, "gzip", 5, bytes(INSIDE_MAX // 4))
+    conversion = Conversion(data, RULES, NOW_MS, "orders-0")
+    with pytest.raises(records.RecordsError) as caught:
+        advances(conversion)
+    assert caught.value.code == errors.INVALID_RECORD and len(data) < 200_000
+
+
+def test_what_is_whole_is_looked_at_first() -> None:
+    """A bad checksum at the end refuses all, before anything is converted."""
+    data = bytearray(of_set(1, "none", 3))
+    data[-1] ^= 1
+    with pytest.raises(records.RecordsError) as caught:
+        advances(Conversion(bytes(data), RULES, NOW_MS, "orders-0"))
+    assert caught.value.code == errors.CORRUPT_MESSAGE
+    assert not legacy_records.has_batch(data[:-40]) or legacy_records.is_legacy(data)
+
+
+# -- who serves it
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> ClusterDesk:
+    desk = ClusterDesk(tmp_path, zookeeper_connect="localhost:1")
+    desk.live(0)
+    desk.lead_and_follow(state(replicas=[0], isr=[0]))
+    desk.live(0, topic_states=[topic_known(known(replicas=[0], isr=[0]))])
+    return desk
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_a_broker_of_a_cluster_takes_and_gives_them(cluster: ClusterDesk, version: int) -> None:
+    magic = min(version // 2, 1)
+    given = cluster.send(produce("orders", 0, of_set(magic, "gzip", 400)), version)
+    for _ in range(100):
+        cluster.end_pass()
+        cluster.advance(0)
+    answer = cluster.answer_of(given, "ProduceRequest", version)
+    assert answer.responses[0].partition_responses[0].error_code == errors.NONE
+    waits = cluster.send(fetch("orders", {"partition": 0, "fetch_offset": 0}), version)
+    for _ in range(100):
+        cluster.end_pass()
+        cluster.advance(0)
+    found = cluster.answer_of(waits, "FetchRequest", version).responses[0].partitions[0]
+    assert found.high_watermark == 400
+    assert [each.offset for each in records.read(found.records)] == list(range(400))
+
+
+def test_an_old_fetch_waits(cluster: ClusterDesk) -> None:
+    waits = cluster.send(fetch("orders", {"partition": 0}, max_wait_ms=500), 3)
+    cluster.end_pass()
+    cluster.advance(0)
+    assert waits is not None and cluster.answer_of(waits, "FetchRequest", 3) is None
+    cluster.ask(produce("orders", 0, batch("none")), 9)
+    for _ in range(10):
+        cluster.end_pass()
+        cluster.advance(0)
+    answer = cluster.answer_of(waits, "FetchRequest", 3)
+    assert len(list(records.read(answer.responses[0].partitions[0].records))) == 3
+
+
+@pytest.mark.parametrize(
+    ("request_", "version"), [(produce("orders", 0, b""), 2), (fetch("orders", {"partition": 0}), 3)]
+)
+def test_a_single_node_serves_them_as_little_as_kafka_4(tmp_path: Path, request_: Any, version: int) -> None:
+    desk = Desk(tmp_path)
+    desk.create("orders")
+    assert desk.send(request_, version) is None
+    assert desk.connection.closed
