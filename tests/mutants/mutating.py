@@ -1,7 +1,7 @@
 """What can be changed in a module, one thing at a time: operators, numbers, conditions, statements, results, defaults.
 
 A mutant's id is `PATH FUNCTION KIND NUMBER`, counted within the function: it stays the same if other functions change.
-Texts, annotations and code for type checkers alone are left as they are.
+Texts, annotations, lines of the log and code for type checkers alone are left as they are.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitOr: ast.BitAnd,
 }
 TYPES_ONLY = "TYPE_CHECKING"
+LEVELS = ("debug", "info", "warn", "error", "exception")
+ROUND = 1000  # a multiple of it says about how much: one more is as good
 
 
 class Mutant(NamedTuple):
@@ -189,6 +191,8 @@ class Finder(ast.NodeVisitor):
     # -- statements
 
     def visit_Expr(self, node: ast.Expr) -> None:
+        if says(node.value):
+            return
         if isinstance(node.value, ast.Call | ast.Await):
             self._add("statement", node, ast.Pass())
         if not isinstance(node.value, ast.Constant):
@@ -247,6 +251,15 @@ def is_type(node: ast.BinOp) -> bool:
     return isinstance(node.op, ast.BitOr) and (is_none(node.left) or is_none(node.right))
 
 
+def says(node: ast.expr) -> bool:
+    """`log.info(...)`, `self._log.error(...)`, `self.log(...)`: a line of the log."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    function, owner = node.func, node.func.value
+    name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
+    return function.attr == "log" or (name.lstrip("_") == "log" and function.attr in LEVELS)
+
+
 def is_unit(node: ast.BinOp) -> bool:
     """`64 * 1024`, `16 << 20`: the number is what counts."""
     return isinstance(node.op, ast.Mult | ast.LShift) and all(
@@ -259,4 +272,5 @@ def other_values(node: ast.Constant) -> Iterator[ast.Constant]:
     if isinstance(node.value, bool):
         yield ast.Constant(not node.value)
     elif isinstance(node.value, int | float):
-        yield ast.Constant(node.value + 1)
+        is_round = node.value and node.value % ROUND == 0
+        yield ast.Constant(node.value * 2 if is_round else node.value + 1)

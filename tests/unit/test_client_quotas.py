@@ -11,7 +11,7 @@ import pytest
 
 from pykafkad import messages
 from pykafkad.clock import ManualClock
-from pykafkad.cluster.client_quotas import Change, ClientQuotas, Filter
+from pykafkad.cluster.client_quotas import Change, ClientQuotas, Filter, same
 from pykafkad.errors import INVALID_REQUEST, KafkaError
 from pykafkad.net import hosts
 from pykafkad.slices import finish
@@ -262,3 +262,9 @@ def test_filters(broker: Any) -> None:
 def test_filters_that_make_no_sense(components: list[tuple[str, int, str | None]]) -> None:
     with pytest.raises(KafkaError):
         Filter(components, strict=False)
+
+
+def test_not_a_number_is_the_same_as_itself_alone() -> None:
+    nan = float("nan")
+    assert same(nan, float("nan")) and same(1.5, 1.5) and same(None, None)
+    assert not same(nan, 1.5) and not same(1.5, nan) and not same(1.5, 2.5) and not same(None, nan)

@@ -13,6 +13,8 @@ def test_the_clock_tells_milliseconds_of_both_clocks() -> None:
     assert int(before * 1000) <= now <= int(after * 1000) + 1
     before, now, after = time.monotonic(), clock.monotonic_ms(), time.monotonic()
     assert int(before * 1000) - 1 <= now <= int(after * 1000) + 1
+    before_ns, now_us, after_ns = time.monotonic_ns(), clock.monotonic_us(), time.monotonic_ns()
+    assert before_ns // 1000 <= now_us <= after_ns // 1000
 
 
 def test_a_manual_clock_moves_only_when_told() -> None:

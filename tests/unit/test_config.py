@@ -20,6 +20,7 @@ from pykafkad.config_authorizer import OF_ZOOKEEPER, STANDARD, super_users
 from pykafkad.config_def import ConfigError, Key, rows, show_double, to_text
 from pykafkad.config_entities import GROUP
 from pykafkad.config_keys import OF_4_3
+from pykafkad.config_listeners import move
 
 KRAFT = {
     "process.roles": "broker,controller",
@@ -61,6 +62,37 @@ def test_the_environment_wins_over_the_file_and_the_command_line_over_both() -> 
         "log.roll.ms": "server.properties",
     }
     assert config.explicit("num.partitions")
+
+
+def test_host_and_port_of_the_command_line_move_the_first_client_listener() -> None:
+    texts = {
+        "listeners": "CONTROLLER://c:1, BROKEN, A://a:2,B://b:3",
+        "controller.listener.names": "CONTROLLER",
+    }
+    origins = {"listeners": "server.properties"}
+    move(texts, origins, "0.0.0.0", None)
+    assert texts["listeners"] == "CONTROLLER://c:1,BROKEN,A://0.0.0.0:2,B://b:3"
+    assert origins == {"listeners": "command line"}
+    move(texts, origins, None, 0)
+    assert texts["listeners"] == "CONTROLLER://c:1,BROKEN,A://0.0.0.0:0,B://b:3"
+    texts.clear()
+    move(texts, origins, None, 9)
+    assert texts == {"listeners": "PLAINTEXT://127.0.0.1:9"}
+
+
+@pytest.mark.parametrize(("idle_ms", "refused"), [(100, True), (0, True), (101, False), (-1, False)])
+def test_who_failed_to_authenticate_waits_for_less_than_an_idle_connection(
+    idle_ms: int, refused: bool
+) -> None:
+    texts = {
+        "connections.max.idle.ms": str(idle_ms),
+        "connection.failed.authentication.delay.ms": "100",
+    }
+    if refused:
+        with pytest.raises(ConfigError, match=r"should always be less than connections\.max\.idle\.ms"):
+            BrokerConfig(texts)
+    else:
+        BrokerConfig(texts)
 
 
 def test_groups_do_not_wait_where_there_is_no_file() -> None:

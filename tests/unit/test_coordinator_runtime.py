@@ -471,6 +471,21 @@ def test_a_batch_may_be_as_large_as_the_topic_allows(desk: CounterDesk) -> None:
     assert [count for _, _, count in desk.batches()][5:] == [4, 4]
 
 
+def test_when_a_directory_fails_the_shards_in_it_alone_are_closed(tmp_path: Path) -> None:
+    desk = CounterDesk(GroupDesk(tmp_path), partitions=2)
+    keys = {partition_for(key, 2): key for key in "ab"}
+    assert desk.counted(keys[0]) == desk.counted(keys[1]) == 1
+    waiting = [desk.ask(lambda counters, caller: counters.wait(caller), keys[index]) for index in (0, 1)]
+    desk.runtime.drop_offline()
+    assert [each.told for each in waiting] == [None, None] and len(list(desk.runtime.shards)) == 2
+    with pytest.MonkeyPatch.context() as patch:
+        offline = desk.runtime.shard(0).partition
+        patch.setattr(type(offline), "is_online", property(lambda replica: replica is not offline))
+        desk.runtime.drop_offline()
+        assert [each.told for each in waiting] == [-errors.NOT_COORDINATOR, None]
+        assert [desk.counted(keys[index]) for index in (0, 1)] == [-errors.NOT_COORDINATOR, 2]
+
+
 def test_a_coordinator_that_stopped_leads_nothing_any_more(desk: CounterDesk) -> None:
     waiting = desk.ask(lambda counters, caller: counters.wait(caller))
     desk.runtime.stop()

@@ -457,6 +457,11 @@ def test_offsets_by_time_and_by_name(desk: Desk) -> None:
 def test_offsets_that_cannot_be_asked_for(desk: Desk) -> None:
     desk.create("t")
     assert list_offsets(desk, -3, 6).error_code == errors.UNSUPPORTED_VERSION
+    Request = messages.ListOffsetsRequest
+    asked = Request.ListOffsetsTopic(name="t", partitions=[Request.ListOffsetsPartition(timestamp=-1)])
+    for level, code in ((1, errors.NONE), (2, errors.UNKNOWN_SERVER_ERROR)):
+        answer = desk.ask(Request(topics=[asked], isolation_level=level), 6)
+        assert answer.topics[0].partitions[0].error_code == code
     assert list_offsets(desk, -1, index=9).error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
 
 

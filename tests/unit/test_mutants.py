@@ -18,10 +18,12 @@ LIMIT = 5 * 1024 * 1024
 
 def first(numbers, most=3, *, loud=False):
     """Text that stays."""
+    log.info("text", 7)
     if numbers and len(numbers) < most:  # this too
         numbers.sort()
         self.count += 1
         return f"é {numbers[0]}", numbers[0]
+    wait(60_000)
     raise ValueError("none")
 '''
 
@@ -46,6 +48,8 @@ def test_each_kind_of_change_is_found() -> None:
         "constant: 1 -> (2)",
         'result: return f"é {numbers[0]}", numbers[0] -> return None',
         "constant: 0 -> (1)",
+        "statement: wait(60_000) -> pass",
+        "constant: 60_000 -> (120000)",
         'statement: raise ValueError("none") -> pass',
     ]
 

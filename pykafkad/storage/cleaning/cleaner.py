@@ -101,10 +101,8 @@ class LogCleaner:
             self.uncleanable.setdefault(partition.log_directory.path, set()).add(key)
 
     def _forget_deleted(self) -> None:
-        for path, keys in list(self.uncleanable.items()):
+        for keys in self.uncleanable.values():
             keys.intersection_update(self._manager.partitions)
-            if not keys:
-                del self.uncleanable[path]
 
     # -- which log
 
