@@ -308,6 +308,7 @@ def test_a_load_factor_is_any_number(factor: float) -> None:
 
 def test_an_index_interval_of_nothing_takes_no_more_room_than_batches_need(tmp_path: Path) -> None:
     assert index_room(1 << 30, 0) == index_room(1 << 30, 26) < 1 << 29
+    assert index_room(100_000, 1000) >= 100 * 12, "of the time index, an entry for each interval"
     partition = new_partition(tmp_path, index_interval_bytes=0, segment_index_bytes=8000)
     append(partition, *(batch(b"x") for _ in range(100)))
     partition.close(clean=False)

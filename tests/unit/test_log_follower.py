@@ -9,7 +9,13 @@ from typing import Any
 import pytest
 
 from pykafkad.clock import ManualClock
-from pykafkad.errors import CORRUPT_MESSAGE, NOT_LEADER_OR_FOLLOWER, OFFSET_OUT_OF_RANGE, KafkaError
+from pykafkad.errors import (
+    CORRUPT_MESSAGE,
+    KAFKA_STORAGE_ERROR,
+    NOT_LEADER_OR_FOLLOWER,
+    OFFSET_OUT_OF_RANGE,
+    KafkaError,
+)
 from pykafkad.hot import records
 from pykafkad.pure.producer_state import ProducerState
 from pykafkad.slices import finish
@@ -411,6 +417,25 @@ def test_a_log_that_begins_anew_below_its_start_is_found_again(tmp_path: Path) -
     loaded = logs.get("orders", 0)
     assert loaded is not None and (loaded.log_start_offset, loaded.log_end_offset) == (3, 3)
     logs.close()
+
+
+def test_a_cut_that_cannot_be_synced_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = Threads()
+    logs, log = managed(tmp_path, threads)
+    threads.all()
+    told: list[Any] = []
+    log.truncate(11, lambda: True, told.append)
+    while threads.waiting:
+        if log.log_end_offset == 11:
+            monkeypatch.setattr(os, "fsync", lambda fd: raise_it(OSError(5, "Input/output error")))
+        threads.step()
+    assert [error.code for error in told] == [KAFKA_STORAGE_ERROR] and not log.is_online
+    monkeypatch.undo()
+    logs.close()
+
+
+def raise_it(error: Exception) -> None:
+    raise error
 
 
 def test_a_disk_that_fails_at_a_cut_takes_the_directory_offline(

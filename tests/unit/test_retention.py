@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pykafkad.errors import KafkaError
+from pykafkad.storage import retention
 from pykafkad.storage.retention import described
 from tests.storage_kit import NOW_MS, TOPIC_ID, Threads, append, batch, read_all
 from tests.unit.retention_kit import BATCH_BYTES, KEY, Home, age_of, config
@@ -201,3 +202,15 @@ def test_a_segment_is_told_with_its_newest_timestamp_where_it_has_one() -> None:
 
     assert told(0) == "segment 5 (70 bytes, newest timestamp 0)"
     assert told(-1) == "segment 5 (70 bytes)"
+
+
+def test_a_partition_is_looked_at_once_in_a_round(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it was asked for meanwhile."""
+    home.create(retention_ms=600_000)
+    later: list[Any] = []
+    home.logs.call_later = lambda delay_ms, action: later.append(action)
+    monkeypatch.setattr(retention, "WORK_A_TURN", 0)
+    rounds = retention.Retention(home.logs)
+    for _ in range(3):
+        rounds.check()
+    assert len(rounds._queue) == len(later) == 1
