@@ -189,3 +189,32 @@ def test_a_consumer_may_go_on_with_a_followers_session() -> None:
     (again,) = follow(("t", 0))
     session.follow(again)
     assert known.start_offset == -1
+
+
+def test_a_partition_that_rests_goes_on_with_what_is_asked_of_it_next() -> None:
+    """A follower's partitions rest until something stirs them, and each is in one place only."""
+    session = create(sessions(), 3)
+    one, two, three = session.partitions.values()
+    for each in (one, two):
+        assert session.rest(each) and session.rests(each)
+    assert list(session.partitions.values()) == [three]
+    asked = Followed("t", 0, 77, 2000)
+    session.follow(asked)
+    assert list(session.partitions.values()) == [three, one] and not session.rests(one)
+    assert (one.fetch_offset, one.max_bytes) == (77, 2000) and session.rests(two)
+    session.stir(two)
+    session.stir(two)
+    assert list(session.partitions.values()) == [three, one, two] and not session.resting
+    session.follow(Followed("t", 9, 0, 1000))
+    assert [each.index for each in session.partitions.values()] == [2, 0, 1, 9]
+
+
+def test_what_was_forgotten_does_not_rest() -> None:
+    session = create(sessions(), 2)
+    one, two = session.partitions.values()
+    session.forget(one.key)
+    assert not session.rest(one) and not session.rests(one)
+    session.rest(two)
+    session.forget(two.key)
+    session.stir(two)
+    assert not session.partitions and not session.resting

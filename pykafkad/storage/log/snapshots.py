@@ -3,7 +3,7 @@
      0 int16  version 1
      2 uint32 CRC-32C of everything from byte 6
      6 int32  count
-    10 count times 44 bytes:
+    10 count times 46 bytes:
        int64 producer id, int16 epoch, int32 last sequence, int64 last offset, int32 offset delta,
        int64 timestamp, int32 coordinator epoch, int64 first offset of the ongoing transaction (-1: none)
 
