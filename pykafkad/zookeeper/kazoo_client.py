@@ -151,6 +151,7 @@ class KazooZooKeeper:
         if self._is_closed:
             return
         client = self._client = self._new_client()
+        client.handler.on_end = lambda: self._post(self._ended, client)
         client.add_listener(
             lambda state: self._post(self._changed, client, state, client.client_state, client.client_id)
         )
@@ -243,8 +244,11 @@ class KazooZooKeeper:
         if keeper_state == KeeperState.AUTH_FAILED:
             self._logger.error("ZooKeeper refuses the login")
             self._tell_state(State.FAILED)
-        if keeper_state != KeeperState.EXPIRED_SESSION:  # after which kazoo goes on by itself
-            start_new_thread(self._restart, (self._client,))
+
+    def _ended(self, client: Any) -> None:
+        """kazoo's own thread: a login was refused, or it met what it does not understand."""
+        if client is self._client and not self._is_closed:
+            start_new_thread(self._restart, (client,))
 
     def _restart(self, client: Any) -> None:
         end(client)
@@ -434,6 +438,7 @@ class Inline(SequentialThreadingHandler):  # type: ignore[misc]
     def __init__(self, line: Line, reach_s: float) -> None:
         super().__init__()
         self._line, self._reach_s = line, reach_s
+        self.on_end: Callable[[], None] = lambda: None  # of kazoo's own thread, told by it
         self.completion_queue = self.callback_queue = self
 
     def put(self, call: Callable[[], object]) -> None:
@@ -451,6 +456,7 @@ class Inline(SequentialThreadingHandler):  # type: ignore[misc]
         def run() -> None:
             with suppress(Exception):
                 work(*arguments, **named)
+            self.on_end()
 
         return super().spawn(run)
 

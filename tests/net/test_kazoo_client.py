@@ -252,6 +252,46 @@ def test_an_answer_that_cannot_be_read_is_asked_for_again(
     assert "Traceback" not in said and len(said.splitlines()) < 12
 
 
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda answer: b"\0\0\0\x10" + answer[4:20],  # without its password
+        lambda answer: answer[:8] + bytes(4) + answer[12:20] + b"\x7f\xff\xff\xff" + answer[24:],
+        lambda answer: answer[:8] + b"\xff" * 16,  # a session that is over, and cut
+        lambda answer: b"HTTP/1.1 400 Bad Request\r\n\r\n",
+    ],
+    ids=["cut", "length inside", "over", "another protocol"],
+)
+def test_a_handshake_that_cannot_be_read_is_begun_again(
+    begin: Callable[..., One], server: ZooKeeperServer, spoil: Callable[[bytes], bytes]
+) -> None:
+    one = begin(session_timeout_ms=2000)
+    one.ask(Create("/a", b"data"))
+    server.spoil = spoil
+    server.cut()
+    one.loop.until(lambda: server.spoil is None)
+    one.loop.until(lambda: one.states[-1] in (State.CONNECTED, State.NEW_SESSION) and len(one.states) > 2)
+    assert one.ask(GetData("/a"))[0].data == b"data"
+
+
+def test_whatever_ends_kazoos_own_thread_another_one_is_begun(
+    begin: Callable[..., One], server: ZooKeeperServer
+) -> None:
+    """Also where it has said before that the session is over, after which it goes on by itself otherwise."""
+    one = begin()
+    connection = one.zookeeper._client._connection
+    attempt = connection._connect_attempt
+
+    def fails(*arguments: Any) -> None:
+        attempt(*arguments)
+        raise RuntimeError("what kazoo does not understand")
+
+    connection._connect_attempt = fails
+    server.expire()
+    one.loop.until(lambda: one.states[-1] is State.NEW_SESSION and len(one.states) > 1)
+    assert one.ask(Create("/a"))[0].error == zk.OK
+
+
 def test_a_session_that_expires(begin: Callable[..., One], server: ZooKeeperServer) -> None:
     one = begin()
     one.ask(Create("/e", ephemeral=True), GetData("/e", True))

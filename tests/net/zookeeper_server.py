@@ -116,7 +116,7 @@ class ZooKeeperServer:
                 + write_buffer(bytes(16))
                 + b"\0"
             )
-            send(connection, answer)
+            connection.sendall(self.spoilt(struct.pack("!i", len(answer)) + answer))
         return None if is_over else self._sessions[session_id]
 
     def _answer(self, session: Session, request: bytes) -> bool:

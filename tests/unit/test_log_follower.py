@@ -148,8 +148,9 @@ def reaching(data: bytes, *, base_offset: int | None = None, delta: int | None =
         reaching(fetched(3, b"b"), delta=-2),
         reaching(fetched(3, b"b"), delta=-(2**31)),
         reaching(fetched(0, b"b", b"c"), base_offset=2**63 - 1, delta=1),
+        reaching(fetched(0, b"b"), base_offset=2**63 - 1),
     ],
-    ids=["delta", "least delta", "beyond all offsets"],
+    ids=["delta", "least delta", "beyond all offsets", "the last offset of all"],
 )
 def test_a_batch_that_goes_backwards_is_refused_and_what_follows_is_taken(tmp_path: Path, bad: bytes) -> None:
     """The log's end would go backwards with it, and no index takes what comes then."""

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pykafkad.hot.records import Batch
     from pykafkad.storage.log.log import Log
 
+OFFSET_MAX = (1 << 63) - 1  # where a log may end
 FOREVER_MS = 1 << 62  # no producer expires because a log is cut
 
 log = logger("storage")
@@ -54,7 +55,7 @@ def append(partition: Log, data: ReadableBuffer, leader_epoch: int, now_ms: int)
                 f"{partition.name}: a batch of epoch {batch.leader_epoch} came from the leader of {leader_epoch}"
             )
             break
-        if not 0 <= batch.base_offset <= batch.last_offset:
+        if not 0 <= batch.base_offset <= batch.last_offset < OFFSET_MAX:
             raise KafkaError(
                 errors.CORRUPT_MESSAGE,
                 f"{partition.name}: a batch from {batch.base_offset} to {batch.last_offset} goes backwards",
