@@ -7,6 +7,7 @@ and the partition is offline. Owns the resolved configurations of topics (`confi
 
 from __future__ import annotations
 
+import gc
 from itertools import islice
 
 from pykafkad.cluster.dynamic_config import OF_TOPICS
@@ -154,6 +155,8 @@ class LogsPublisher:
             yield from self._open(some)
             if preparation is not None:
                 preparation.take_back()
+            if len(some) == PREPARED_AT_ONCE:
+                gc.freeze()  # as those of a start: the cycle collector need not walk them again and again
 
     def _prepare(self, todo: Iterator[Opened]) -> tuple[list[Opened], Preparation | None, Wait] | None:
         """The next of these, what is prepared for them, and what to wait for until it is."""

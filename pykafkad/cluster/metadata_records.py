@@ -10,6 +10,8 @@ A record of a type that 4.3.1 does not know is kept as it is, and no snapshot is
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from pykafkad import messages
 from pykafkad.errors import StartupError
 
@@ -67,7 +69,13 @@ class MetadataError(StartupError):
 
 
 def encode(record: Any, version: int) -> bytes:
-    return b"\x01" + uvarint(record.api_key) + uvarint(version) + bytes(record.encode(version))
+    return head(record.api_key, version) + bytes(record.encode(version))
+
+
+@lru_cache(maxsize=256)
+def head(api_key: int, version: int) -> bytes:
+    """The frame of a record, before its body."""
+    return b"\x01" + uvarint(api_key) + uvarint(version)
 
 
 def encode_all(records: Sequence[Record]) -> list[bytes]:

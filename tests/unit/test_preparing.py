@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,23 @@ def test_many_partitions_are_prepared_some_at_a_time_and_then_created(tmp_path: 
     storage.pending.pop()()
     later.all()
     assert len(storage.partitions) == 100 and storage.events[-2:] == ["take back 36", "take back 8"]
+
+
+def test_the_cycle_collector_does_not_walk_many_partitions_again_and_again(tmp_path: Path) -> None:
+    later, storage = Later(), SlowDisk()
+    broker = open_broker(tmp_path, later, Slices(later.soon, Hasty()), storage)
+    frozen = gc.get_freeze_count()
+    try:
+        create(broker, creatable("narrow", 7))
+        later.all()
+        assert gc.get_freeze_count() <= frozen
+        create(broker, creatable("wide", 100))
+        later.all()
+        storage.pending.pop(0)()
+        later.all()
+        assert gc.get_freeze_count() > frozen + 64
+    finally:
+        gc.unfreeze()
 
 
 def test_few_partitions_are_made_by_the_thread_that_writes_their_records(tmp_path: Path) -> None:
