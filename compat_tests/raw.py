@@ -41,10 +41,13 @@ def decode_answer(request: Any, version: int, frame: bytes) -> Any:
 
 
 class RawClient:
-    def __init__(self, port: int, *, host: str = "127.0.0.1", client_id: str | None = "raw") -> None:
+    def __init__(
+        self, port: int, *, host: str = "127.0.0.1", client_id: str | None = "raw", source: str = ""
+    ) -> None:
+        """`source`: the address that it comes from, if that matters."""
         self.client_id = client_id
         self.correlation_id = 0
-        self.socket = socket.create_connection((host, port), TIMEOUT_SECONDS)
+        self.socket = socket.create_connection((host, port), TIMEOUT_SECONDS, (source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def frame(self, request: Any, version: int) -> bytes:

@@ -28,7 +28,8 @@ from pykafkad.testing.client import Client
 
 REAL, OUR = 0, 1
 NAMES = {REAL: "of-real", OUR: "of-ours"}
-LATEST, EARLIEST, TOPIC, RECORDS = -1, -2, 2, 3
+LATEST, EARLIEST, RECORDS = -1, -2, 3
+TOPIC, BROKER, CLIENT_METRICS, GROUP = 2, 4, 16, 32
 CONFIG = {
     "authorizer.class.name": OF_ZOOKEEPER,
     "allow.everyone.if.no.acl.found": "true",
@@ -116,6 +117,46 @@ def test_configs(cluster: Old) -> None:
 
     ours = described(OUR, NAMES[OUR])
     assert ours == described(REAL, NAMES[REAL]) and len(ours) == 36
+
+
+NONE_SUCH, NOT_ALLOWED = "nobody's", "a b"
+VALUES: list[tuple[str, str | None]] = [
+    ("retention.ms", "x"), ("retention.ms", "-5"), ("retention.ms", None), ("cleanup.policy", "x"), ("nope", "1"),
+    ("min.insync.replicas", "0"), ("message.format.version", "7"), ("segment.bytes", "1"),
+]  # fmt: skip
+REFUSED: list[tuple[int, str, list[tuple[str, int, str | None]]]] = [
+    *((TOPIC, "NAME", [(key, 0, value)]) for key, value in VALUES),
+    (TOPIC, NONE_SUCH, [("retention.ms", 0, "1")]),
+    (TOPIC, NOT_ALLOWED, [("retention.ms", 0, "1")]),
+    (TOPIC, "", [("retention.ms", 0, "1")]),
+    (TOPIC, "NAME", [("retention.ms", 0, "1"), ("retention.ms", 0, "2")]),
+    (TOPIC, "NAME", [("max.compaction.lag.ms", 0, "1"), ("min.compaction.lag.ms", 0, "2")]),
+    (TOPIC, "NAME", [("retention.ms", 2, "1")]),
+    (TOPIC, "NAME", [("retention.ms", 3, "1")]),
+    (BROKER, "ID", [("log.retention.ms", 0, "x")]),
+    (BROKER, "", [("log.cleaner.threads", 0, "0")]),
+    (CLIENT_METRICS, "any", [("interval.ms", 0, "1")]),
+    (GROUP, "any", [("consumer.session.timeout.ms", 0, "1")]),
+    (99, "any", [("a", 0, "1")]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("is_legacy", [True, False])
+@pytest.mark.parametrize(("kind", "name", "configs"), REFUSED, ids=str)
+def test_refused_configs(cluster: Old, kind: int, name: str, configs: Any, is_legacy: bool) -> None:
+    said = {}
+    for id in NAMES:
+        named = name.replace("NAME", NAMES[id]).replace("ID", str(id))
+        asked: Any = messages.AlterConfigsRequest if is_legacy else messages.IncrementalAlterConfigsRequest
+        rows = [asked.AlterableConfig(name=key, value=value) for key, _, value in configs]
+        if not is_legacy:
+            for row, (_, operation, _) in zip(rows, configs, strict=True):
+                row.config_operation = operation
+        resource = asked.AlterConfigsResource(resource_type=kind, resource_name=named, configs=rows)
+        answer = cluster.ask(id, asked(resources=[resource], validate_only=True), 1).responses[0]
+        text = (answer.error_message or "").replace(NAMES[id], "NAME").replace(f"'{id}'", "'ID'")
+        said[id] = (answer.error_code, text)
+    assert said[OUR] == said[REAL]
 
 
 @pytest.mark.parametrize("timestamp", [LATEST, EARLIEST, 0, 1, 4_000_000_000_000, -4, -3])

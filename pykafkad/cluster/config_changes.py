@@ -49,6 +49,9 @@ MAX_RECORDS = 10_000
 # The wordings are Kafka's.
 TWICE = "Each resource must appear at most once."
 KEY_TWICE = "Error due to duplicate config keys"
+NO_METRICS_ON_ZOOKEEPER = (
+    "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS"
+)
 TOO_MANY = "Unable to perform excessively large batch operation."
 MIN_ISR = "min.insync.replicas"
 MIN_ISR_OF_BROKER = f"Broker-level {MIN_ISR} cannot be altered while ELR is enabled."
@@ -118,7 +121,7 @@ class ConfigChanges:
         """Those that something is to be written for."""
         yield from self.look(wanted, validate_only, denial)
         if denial is not None:
-            yield from refuse_denied(wanted, denial)
+            yield from refuse_denied(wanted, denial, says=not self._config.on_zookeeper)
         left = yield from filtered(wanted, lambda each: not each.is_settled)
         yield from self._decide(left)
         good = [] if validate_only else (yield from filtered(left, lambda each: bool(each.changed)))
@@ -164,8 +167,14 @@ class ConfigChanges:
             if denial is not None:
                 check_allowed(wanted, denial)
             yield from self._set_levels(wanted, validate_only)
-        elif wanted.type not in (TOPIC_RESOURCE, CLIENT_METRICS, GROUP):
+        elif wanted.type == CLIENT_METRICS and self._config.on_zookeeper:
+            raise KafkaError(errors.INVALID_REQUEST, NO_METRICS_ON_ZOOKEEPER)
+        elif wanted.type not in (TOPIC_RESOURCE, CLIENT_METRICS, GROUP) or self._knows_no(wanted.type):
             raise KafkaError(errors.INVALID_REQUEST, f"Unknown resource type {wanted.type}")
+
+    def _knows_no(self, type: int) -> bool:
+        """Groups have no configs in a cluster on ZooKeeper."""
+        return type == GROUP and self._config.on_zookeeper
 
     def _look_at_broker(self, wanted: Alteration) -> Steps[None]:
         if wanted.name != ALL_BROKERS and config_rules.node_number(wanted.name) != self._controller.node_id:
@@ -254,6 +263,9 @@ class ConfigChanges:
         row = config_rules.key_of(self._config.keys, wanted.type, key)
         if row is None or row.type != "LIST":
             why = f"Can't {WORDS[operation]} to key {key} because its type is not LIST."
+            if self._config.on_zookeeper:
+                word = "append" if operation == APPEND else "subtract"
+                why = f"Config value {word} is not allowed for config key: {key}"
             raise KafkaError(errors.INVALID_CONFIG, why)
         text = to_text(row.default) if old is None else old
         parts = [part for part in (text or "").split(",") if part]
@@ -278,16 +290,34 @@ class ConfigChanges:
         if wanted.type == TOPIC_RESOURCE:
             if not name:
                 raise KafkaError(errors.INVALID_REQUEST, "Default topic resources are not allowed.")
+            if self._config.on_zookeeper:
+                self._validate_on_zookeeper(name, after)
+                return
             problem = topic_names.why_invalid(name)
             if problem is not None:
                 raise KafkaError(errors.INVALID_TOPIC_EXCEPTION, problem)
             config_rules.check_topic(self._config, after)
-            if not self._controller.exists(name):
-                raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+            self._check_exists(name)
         elif wanted.type == CLIENT_METRICS:
             config_rules.check_client_metrics(name, after)
         elif wanted.type == GROUP:
             config_rules.check_group(self._config, name, after)
+
+    def _validate_on_zookeeper(self, name: str, after: Mapping[str, str]) -> None:
+        """There it is looked first whether the topic exists, and whose value is wrong is said."""
+        self._check_exists(name)
+        try:
+            config_rules.check_topic(self._config, after)
+        except KafkaError as error:
+            if not (error.message or "").startswith("Invalid value "):
+                raise
+            whose = f"ConfigResource(type=TOPIC, name='{name}')"
+            text = f"Invalid config value for resource {whose}: {error.message}"
+            raise KafkaError(error.code, text) from None
+
+    def _check_exists(self, name: str) -> None:
+        if not self._controller.exists(name):
+            raise KafkaError(errors.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
 
     def _records(self, wanted: Alteration) -> list[Record]:
         records: list[Record] = [
@@ -354,13 +384,14 @@ def check_allowed(wanted: Alteration, denial: Denial) -> None:
         raise KafkaError(code)
 
 
-def refuse_denied(wanted: Sequence[Alteration], denial: Denial) -> Steps[None]:
+def refuse_denied(wanted: Sequence[Alteration], denial: Denial, *, says: bool) -> Steps[None]:
+    """`says`: with a text, which brokers on ZooKeeper have not."""
     for each in wanted:
         if not each.is_settled:
             try:
                 check_allowed(each, denial)
             except KafkaError as error:
-                each.refuse(KafkaError(error.code, error.text))
+                each.refuse(KafkaError(error.code, error.text if says else None))
         yield GO_ON
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from operator import attrgetter
 
 from pykafkad import errors
+from pykafkad.handlers import zookeeper_forms
 from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import named_once
 from pykafkad.messages import CreatePartitionsResponse
@@ -32,12 +33,22 @@ if TYPE_CHECKING:
 TopicResult = CreatePartitionsResponse.CreatePartitionsTopicResult
 
 
+TWICE = "Duplicate topic name."
+
+
 needs = (Need(ALTER, TOPIC, by_handler=True),)
 
 
 def handle(
     broker: Broker, request: CreatePartitionsRequest, context: Context
 ) -> Work[CreatePartitionsResponse | Context]:
+    if zookeeper_forms.is_another_controller(broker):
+        elsewhere: list[TopicResult] = []
+        once, again = yield from named_once(request.topics)
+        for each in chunks([*(topic.name for topic in once), *again]):
+            elsewhere += [failed(name, errors.NOT_CONTROLLER, None) for name in each]
+            yield
+        return CreatePartitionsResponse(results=elsewhere)
     if request.timeout_ms <= 0:
         # Kafka's controller sees that the deadline has passed before it begins.
         late: list[TopicResult] = []
@@ -45,12 +56,15 @@ def handle(
             late += [failed(topic.name, errors.REQUEST_TIMED_OUT, None) for topic in some]
             yield
         return CreatePartitionsResponse(results=late)
-    topics, refused = yield from sort_out(request.topics)
+    of_zookeeper = broker.config.on_zookeeper
+    text = zookeeper_forms.TWICE_GROWN if of_zookeeper else TWICE
+    topics, refused = yield from sort_out(request.topics, text)
     if broker.authorizer is not None:
         permits = Permits(broker.authorizer, context)
         topics, denied = yield from permits.split(ALTER, TOPIC, topics, attrgetter("name"))
         code = errors.TOPIC_AUTHORIZATION_FAILED
-        refused += [failed(topic.name, code, None) for topic in denied]
+        why = zookeeper_forms.GROWTH_DENIED if of_zookeeper else None
+        refused += [failed(topic.name, code, why) for topic in denied]
     if not topics:
         return CreatePartitionsResponse(results=refused)
     broker.controller.create_partitions(
@@ -61,12 +75,14 @@ def handle(
     return context
 
 
-def sort_out(topics: Sequence[TopicRequest]) -> Work[tuple[Sequence[TopicRequest], list[TopicResult]]]:
+def sort_out(
+    topics: Sequence[TopicRequest], text: str
+) -> Work[tuple[Sequence[TopicRequest], list[TopicResult]]]:
     """The topics to look at, and answers for those that are named twice."""
     once, twice = yield from named_once(topics)
     refused: list[TopicResult] = []
     for name in twice:
-        refused.append(failed(name, errors.INVALID_REQUEST, "Duplicate topic name."))
+        refused.append(failed(name, errors.INVALID_REQUEST, text))
         yield
     return once, refused
 

@@ -12,6 +12,7 @@ from operator import attrgetter
 
 from pykafkad import errors
 from pykafkad.cluster import topic_configs, topic_names
+from pykafkad.handlers import zookeeper_forms
 from pykafkad.handlers.permits import Permits
 from pykafkad.handlers.pieces import named_once
 from pykafkad.messages import CreateTopicsResponse
@@ -54,6 +55,9 @@ def handle(
 def create(
     broker: Broker, request: CreateTopicsRequest, context: Context
 ) -> Work[CreateTopicsResponse | Context]:
+    if zookeeper_forms.is_another_controller(broker):
+        elsewhere = yield from refuse_all(request.topics, errors.NOT_CONTROLLER, "")
+        return CreateTopicsResponse(topics=elsewhere)
     if request.timeout_ms <= 0:
         # Kafka's controller sees that the deadline has passed before it begins.
         late = yield from refuse_all(request.topics, errors.REQUEST_TIMED_OUT)
@@ -64,7 +68,7 @@ def create(
         topics, denied = yield from permits.split(CREATE, TOPIC, topics, attrgetter("name"))
         refused += [failed(topic.name, errors.TOPIC_AUTHORIZATION_FAILED, DENIED) for topic in denied]
     if not topics:
-        return CreateTopicsResponse(topics=refused)
+        return (yield from answer(broker, request, (), refused, False, permits))
     with_configs = context.version >= CONFIGS_SINCE
     context.defer()
     broker.controller.create_topics(
@@ -77,10 +81,12 @@ def create(
     return context
 
 
-def refuse_all(topics: Sequence[CreatableTopic], code: int) -> Work[list[TopicResult]]:
+def refuse_all(
+    topics: Sequence[CreatableTopic], code: int, text: str | None = None
+) -> Work[list[TopicResult]]:
     results: list[TopicResult] = []
     for some in chunks(topics):
-        results += [failed(topic.name, code, None) for topic in some]
+        results += [failed(topic.name, code, text) for topic in some]
         yield
     return results
 
@@ -123,7 +129,10 @@ def answer(
             shown = topic_configs.effective(broker.config, broker.image, broker.node_id, topic.configs)
             results[-1].configs = configs(shown) if topic.configs else inherited(shown)
         yield
-    return CreateTopicsResponse(topics=[*results, *refused])
+    results += refused
+    if broker.config.on_zookeeper:
+        results = yield from zookeeper_forms.created(request, results, permits)
+    return CreateTopicsResponse(topics=results)
 
 
 def failed(name: str, code: int, text: str | None) -> TopicResult:

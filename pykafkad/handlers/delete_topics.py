@@ -7,6 +7,7 @@ later. As in Kafka, a topic that is named twice is refused, and so is one that i
 from __future__ import annotations
 
 from pykafkad import errors, unserved
+from pykafkad.handlers import zookeeper_forms
 from pykafkad.handlers.permits import Permits
 from pykafkad.messages import DeleteTopicsResponse
 from pykafkad.pure.authorization import CLUSTER, DELETE, DESCRIBE, TOPIC, Need
@@ -47,6 +48,8 @@ def handle(
 def delete(
     broker: Broker, request: DeleteTopicsRequest, context: Context
 ) -> Work[DeleteTopicsResponse | Context]:
+    if zookeeper_forms.is_another_controller(broker):
+        return (yield from refuse_all(request, context.version, errors.NOT_CONTROLLER))
     if not broker.config.delete_topic_enable:
         unserved.say(broker.quiet, context, "topics cannot be deleted: delete.topic.enable is false")
         code = errors.TOPIC_DELETION_DISABLED if context.version >= DISABLED_SINCE else errors.INVALID_REQUEST
@@ -54,13 +57,17 @@ def delete(
     if request.timeout_ms <= 0:
         return (yield from refuse_all(request, context.version, errors.REQUEST_TIMED_OUT))
     rights = None if broker.authorizer is None else Rights(broker, broker.authorizer, context)
-    found, refused = yield from sort_out(broker.controller.names, request, context.version, rights)
+    of_zookeeper = broker.config.on_zookeeper
+    names = broker.controller.names
+    found, refused = yield from sort_out(names, request, context.version, rights, of_zookeeper)
     if not found:
-        return DeleteTopicsResponse(responses=refused)
+        return (yield from answer(broker, request, context.version, found, {}, refused))
     context.defer()
     broker.controller.delete_topics(
         list(found),
-        lambda failures: broker.dispatcher.give(context, answer(found, failures, refused)),
+        lambda failures: broker.dispatcher.give(
+            context, answer(broker, request, context.version, found, failures, refused)
+        ),
     )
     return context
 
@@ -84,7 +91,12 @@ def refuse_all(request: DeleteTopicsRequest, version: int, code: int) -> Work[De
 
 
 def answer(
-    found: dict[bytes, str], failures: dict[bytes, KafkaError], refused: list[Result]
+    broker: Broker,
+    request: DeleteTopicsRequest,
+    version: int,
+    found: dict[bytes, str],
+    failures: dict[bytes, KafkaError],
+    refused: list[Result],
 ) -> Work[DeleteTopicsResponse]:
     responses = []
     for topic_id, name in found.items():
@@ -94,7 +106,10 @@ def answer(
             text = None  # Kafka's list of records is full, or there was an unexpected error
         responses.append(failed(name, topic_id, code, text))
         yield
-    return DeleteTopicsResponse(responses=[*responses, *refused])
+    responses += refused
+    if broker.config.on_zookeeper:
+        responses = yield from zookeeper_forms.deleted(asked_for(request, version), responses)
+    return DeleteTopicsResponse(responses=responses)
 
 
 def failed(name: str | None, topic_id: bytes, code: int, text: str | None) -> Result:
@@ -107,21 +122,30 @@ class Rights:
 
     def __init__(self, broker: Broker, authorizer: Authorizer, context: Context) -> None:
         self._permits = Permits(authorizer, context)
+        self._deletes_first = broker.config.on_zookeeper
         self._all = broker.cluster is None and self._permits.show(DELETE, CLUSTER)
 
     def may_describe(self, name: str) -> bool:
         return self._all or self._permits.allow(DESCRIBE, TOPIC, name)
+
+    def may_ask_for(self, name: str) -> bool:
+        """Whether it may hear if there is a topic of this name."""
+        return self.may_delete(name) if self._deletes_first else self.may_describe(name)
 
     def may_delete(self, name: str) -> bool:
         return self._all or self._permits.allow(DELETE, TOPIC, name)
 
 
 def sort_out(
-    topics: Names, request: DeleteTopicsRequest, version: int, rights: Rights | None = None
+    topics: Names,
+    request: DeleteTopicsRequest,
+    version: int,
+    rights: Rights | None = None,
+    may_repeat: bool = False,
 ) -> Work[tuple[dict[bytes, str], list[Result]]]:
-    """The topics to delete, and answers for those that cannot be deleted."""
+    """The topics to delete, and answers for those that cannot be deleted. `may_repeat`: the request a topic."""
     refused: list[Result] = []
-    names: dict[str, int] = {}  # and how often
+    names: dict[str, int] = {}  # and how often, where that matters
     ids: dict[bytes, int] = {}
     for some in asked_for(request, version):
         for name, topic_id in some:
@@ -129,9 +153,9 @@ def sort_out(
                 text = "Neither topic name nor id were specified."
                 refused.append(failed(name, topic_id, errors.INVALID_REQUEST, text))
             elif name is None:
-                ids[topic_id] = ids.get(topic_id, 0) + 1
+                ids[topic_id] = 1 if may_repeat else ids.get(topic_id, 0) + 1
             elif topic_id == NO_ID:
-                names[name] = names.get(name, 0) + 1
+                names[name] = 1 if may_repeat else names.get(name, 0) + 1
             else:
                 text = "You may not specify both topic name and topic id."
                 refused.append(failed(name, topic_id, errors.INVALID_REQUEST, text))
@@ -181,7 +205,7 @@ def sort_out_names(
         known = topics.id_of(name)
         if count > 1:
             refused.append(failed(name, NO_ID, errors.INVALID_REQUEST, "Duplicate topic name."))
-        elif rights is not None and not rights.may_describe(name):
+        elif rights is not None and not rights.may_ask_for(name):
             refused.append(denied(name, NO_ID))
         elif known is None:
             code = errors.UNKNOWN_TOPIC_OR_PARTITION

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from pykafkad import errors
 from pykafkad.cluster.image import NO_LEADER
+from pykafkad.handlers.permits import Permits
 from pykafkad.messages import ElectLeadersResponse
 from pykafkad.pure.authorization import ALTER, CLUSTER, Need
 from pykafkad.slices import chunks
@@ -32,11 +33,15 @@ AT_ONCE = 32
 Answer = tuple[int, str | None]
 
 
-needs = (Need(ALTER, CLUSTER),)
+needs = (Need(ALTER, CLUSTER, by_handler=True),)
 
 
 def handle(broker: Broker, request: ElectLeadersRequest, context: Context) -> Work[ElectLeadersResponse]:
     kind, asked = request.election_type, request.topic_partitions
+    if broker.authorizer is not None and not Permits(broker.authorizer, context).allow(ALTER, CLUSTER):
+        code = errors.CLUSTER_AUTHORIZATION_FAILED
+        said = None if broker.config.on_zookeeper else errors.MESSAGES[code]
+        return (yield from refuse(asked, code, said, context.version))
     if asked == []:
         return ElectLeadersResponse()
     if request.timeout_ms <= 0:
@@ -61,10 +66,6 @@ def handle(broker: Broker, request: ElectLeadersRequest, context: Context) -> Wo
                 return (yield from refuse(asked, errors.UNKNOWN_SERVER_ERROR, None, context.version))
             results.append(TopicResult(topic=named.topic, partition_result=partitions))
     return ElectLeadersResponse(replica_election_results=results)
-
-
-def unauthorized(request: ElectLeadersRequest, version: int, code: int) -> Work[ElectLeadersResponse]:
-    return refuse(request.topic_partitions, code, errors.MESSAGES[code], version)
 
 
 def leaderless(topic: Topic) -> list[int]:

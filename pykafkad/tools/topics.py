@@ -236,7 +236,6 @@ def delete(cluster: Cluster, options: Options) -> None:
 def _wanted(options: Options) -> tuple[dict[int, list[int]], dict[str, str]]:
     """The values of --replica-assignment and --config, checked."""
     from pykafkad.config import ConfigError
-    from pykafkad.config_keys import OF_4_3
 
     text = options.value("replica-assignment") or ""
     assignment = parse_assignment(text) if text else {}
@@ -253,11 +252,27 @@ def _wanted(options: Options) -> tuple[dict[int, list[int]], dict[str, str]]:
         configs[parts[0]] = parts[1]
     for key, text in configs.items():
         try:
-            OF_4_3.check_topic(key, text)
+            _check_config(key, text)
         except ConfigError as problem:
-            failures.hint(key, OF_4_3.topic)
             raise ValueError(str(problem)) from problem
     return assignment, configs
+
+
+def _check_config(key: str, text: str) -> None:
+    """Refuses what no broker takes. What only those on ZooKeeper take, the broker says itself if it does not."""
+    from pykafkad.config import ConfigError
+    from pykafkad.config_keys import OF_3_9, OF_4_3
+
+    try:
+        OF_4_3.check_topic(key, text)
+    except ConfigError:
+        try:
+            OF_3_9.check_topic(key, text)
+        except ConfigError:
+            failures.hint(key, OF_4_3.topic)
+        else:
+            return
+        raise
 
 
 def parse_assignment(text: str) -> dict[int, list[int]]:
