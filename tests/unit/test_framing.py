@@ -127,3 +127,19 @@ def test_a_line_may_be_so_long_without_its_end(data: bytes) -> None:
     assert found == ((1, 5, False) if data.endswith(b"\n") else -1)
     with pytest.raises(plain_frames.FrameError, match=r"size = 3 larger than 2\)"):
         plain_frames.text_line(bytearray(data), 1, 2)
+
+
+def test_a_buffer_that_was_given_out_is_never_written_again() -> None:
+    frames = plain_frames.Frames(plain_frames.kafka_request)
+    second = frame(b"second")
+    frames.add(frame(b"first") + second[:5])
+    found = frames.whole()
+    assert found is not None
+    taken = frames.take(found)
+    before = bytes(taken)
+    assert frames.have == 5 and frames.wanted == len(second)
+    frames.add(second[5:])
+    assert bytes(taken) == before and taken[found.start : found.end] == b"first"
+    found = frames.whole()
+    assert found is not None and frames.take(found)[found.start : found.end] == b"second"
+    assert frames.have == 0 and frames.whole() is None

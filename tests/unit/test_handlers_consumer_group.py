@@ -157,3 +157,31 @@ def test_commits_are_checked_against_epochs(desk: GroupDesk) -> None:
 def test_the_offsets_topic_itself_can_be_subscribed_to(desk: GroupDesk) -> None:
     answer = join(desk, "a", OFFSETS)
     assert partitions(answer) == [[0]]
+
+
+@pytest.mark.parametrize(
+    ("member_id", "epoch", "code"),
+    [
+        (None, -1, errors.NONE),
+        ("a", 2, errors.NONE),
+        ("a", 1, errors.STALE_MEMBER_EPOCH),
+        ("a", 3, errors.STALE_MEMBER_EPOCH),
+        ("a", -1, errors.STALE_MEMBER_EPOCH),
+        ("b", 2, errors.UNKNOWN_MEMBER_ID),
+        (None, 2, errors.UNKNOWN_SERVER_ERROR),
+    ],
+)
+def test_offsets_are_read_by_a_member_in_its_epoch_or_by_nobody_in_particular(
+    desk: GroupDesk, member_id: str | None, epoch: int, code: int
+) -> None:
+    assert join(desk, "a", "orders").member_epoch == 2
+    kind = messages.OffsetFetchRequest
+    asked = kind.OffsetFetchRequestGroup(
+        group_id="g",
+        member_id=member_id,
+        member_epoch=epoch,
+        topics=[kind.OffsetFetchRequestTopics(name="orders", partition_indexes=[0])],
+    )
+    (group,) = desk.ask(kind(groups=[asked]), 9).groups
+    assert group.error_code == code
+    assert [row.committed_offset for topic in group.topics for row in topic.partitions] == ([-1] if not code else [])

@@ -42,3 +42,12 @@ def test_dots_and_underscores_collide() -> None:
     assert topic_names.collision_key("a.b_c") == topic_names.collision_key("a_b.c")
     assert topic_names.can_collide("a.b") and topic_names.can_collide("a_b")
     assert not topic_names.can_collide("a-b")
+
+
+def test_what_others_say_of_partitions_becomes_a_path_if_it_can_be_one() -> None:
+    may = topic_names.may_be_a_directory
+    assert may("t", 0) and may("t", 999_999) and may("__consumer_offsets", 49)
+    assert not may("t", -1) and not may("t", 1_000_000)
+    assert not may("..", 0) and not may("a/b", 0) and not may("__cluster_metadata", 0)
+    assert may("x" * 249, 99_999), "a file's name has 255 bytes"
+    assert not may("x" * 249, 100_000) and may("x" * 248, 100_000)

@@ -162,10 +162,6 @@ class Statistics:
         self.bytes_read = self.bytes_written = 0
         self.elapsed_ms = 0
 
-    @property
-    def recopy_ratio(self) -> float:
-        return self.bytes_written / self.bytes_read if self.bytes_read else 0.0
-
 
 def told(run: Run, now_ms: int) -> Statistics:
     """Say what it did."""
