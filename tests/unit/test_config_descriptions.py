@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pykafkad import config_docs, messages
+from pykafkad import config_docs, errors, messages
 from pykafkad.cluster.config_descriptions import Describer
 from pykafkad.config import BROKER_KEYS, TOPIC_KEYS, BrokerConfig
 from pykafkad.config_keys import OF_3_9
@@ -136,6 +136,36 @@ def test_the_documentation_is_of_the_keys_there_are() -> None:
     assert config_docs.BROKER.keys() == OF_3_9.broker.keys()
     assert config_docs.TOPIC.keys() == OF_3_9.topic.keys()
     assert all(text.endswith(".") for text in config_docs.BROKER.values())
+
+
+@pytest.mark.parametrize(
+    ("resource_type", "name", "code", "why"),
+    [
+        (TOPIC, "a/b", errors.INVALID_TOPIC_EXCEPTION, "Topic name is invalid: 'a/b' contains one"),
+        (TOPIC, "missing", errors.UNKNOWN_TOPIC_OR_PARTITION, ""),
+        (
+            BROKER,
+            "2",
+            errors.INVALID_REQUEST,
+            "Unexpected broker id, expected 1 or empty string, but received 2",
+        ),
+        (BROKER_LOGGER, "", errors.INVALID_REQUEST, "Broker id must not be empty"),
+        (BROKER_LOGGER, "2", errors.INVALID_REQUEST, "Unexpected broker id, expected 1 but received 2"),
+        (CLIENT_METRICS, "", errors.INVALID_REQUEST, "Client metrics subscription name must not be empty"),
+        (GROUP, "", errors.INVALID_REQUEST, "Group name must not be empty"),
+    ],
+)
+def test_what_is_not_there_has_no_configs(
+    broker: Any, resource_type: int, name: str, code: int, why: str
+) -> None:
+    kind = messages.DescribeConfigsRequest.DescribeConfigsResource
+    resources = [
+        kind(resource_type=resource_type, resource_name=name),
+        kind(resource_type=BROKER, resource_name="1"),
+    ]
+    wrong, right = call(broker, handler("describe_configs"), 4, resources=resources).results
+    assert (wrong.error_code, wrong.configs, right.error_code) == (code, [], errors.NONE)
+    assert (wrong.error_message or "").startswith(why) and right.configs
 
 
 def test_one_unknown_kind_spoils_the_request(broker: Any) -> None:

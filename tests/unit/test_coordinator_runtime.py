@@ -237,12 +237,13 @@ def test_what_was_not_committed_when_the_broker_was_killed_is_not_seen(desk: Cou
     assert desk.counted() == 2
 
 
-def test_a_log_is_read_in_pieces(tmp_path: Path) -> None:
+def test_a_log_is_read_in_pieces(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     desk = CounterDesk(GroupDesk(tmp_path), partitions=1, load_buffer_bytes=100)
     for number in range(9):
         desk.counted(f"k{number}")
     desk = desk.restarted()
     desk.broker.settle()
+    assert f"loaded 9 counters from 9 records of {TOPIC}-0" in capfd.readouterr().err
     assert desk.counts == {f"k{number}": 1 for number in range(9)}
 
 

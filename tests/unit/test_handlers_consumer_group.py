@@ -184,4 +184,6 @@ def test_offsets_are_read_by_a_member_in_its_epoch_or_by_nobody_in_particular(
     )
     (group,) = desk.ask(kind(groups=[asked]), 9).groups
     assert group.error_code == code
-    assert [row.committed_offset for topic in group.topics for row in topic.partitions] == ([-1] if not code else [])
+    assert [row.committed_offset for topic in group.topics for row in topic.partitions] == (
+        [-1] if not code else []
+    )
