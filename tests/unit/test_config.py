@@ -444,3 +444,13 @@ def test_the_config_modules_import_nothing_slow() -> None:
         command, capture_output=True, text=True, check=True, env=environment
     ).stdout.split()
     assert slow & set(loaded) == set()
+
+
+@pytest.mark.parametrize(("port", "fits"), [(0, True), (65_535, True), (65_536, False)])
+def test_a_port_has_sixteen_bits(port: int, fits: bool) -> None:
+    texts = {"listeners": f"PLAINTEXT://h:{port}"}
+    if fits:
+        assert [each.port for each in BrokerConfig(texts).listeners] == [port]
+    else:
+        with pytest.raises(ConfigError):
+            BrokerConfig(texts)
