@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
-from pykafkad.pipelines.hosts.spark import CircularQueries, LaneRun
+from pykafkad.pipelines.hosts.spark import PICKLED, CircularQueries, LaneRun, packed, unpacked
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.rows import Row
 from pykafkad.pipelines.plan.stages import OUT, Bucket, Moving, Stages
@@ -186,3 +187,17 @@ def test_a_batch_in_spark_refuses_queries_that_write_what_they_read() -> None:
     case = prepared([*SOURCES, "INSERT INTO views SELECT page, n FROM views WHERE n < 3;"], INPUTS)
     with pytest.raises(CircularQueries, match="views"):
         LaneRun(case.plans, case.records).ready()
+
+
+NESTED = {"a": [1, None, True], "b": {"c": float("inf")}}
+
+
+@pytest.mark.parametrize(
+    ("value", "pickles"), [(NESTED, False), ("\ud83d", False), (Decimal("1.50"), True), (OUT, False)]
+)
+def test_rows_that_move_arrive_as_they_were(value: Any, pickles: bool) -> None:
+    """Whatever their columns have, also what marshal does not know."""
+    placed = [(b"place", OUT, 0, (("key",), (value, b"\x80", 2**63), 7, None, (0, 1), (("name", None),)))] * 3
+    data = packed(placed)
+    assert unpacked(data) == unpacked(bytearray(data)) == placed
+    assert data.startswith(PICKLED) == pickles

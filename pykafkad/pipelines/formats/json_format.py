@@ -333,8 +333,8 @@ class JsonFormat:
     def _decoded(self, text: str) -> Any:
         """Most texts have no spaces around them, for which decode() looks."""
         try:
-            value, end = self._decoder.raw_decode(text)
-        except ValueError:
+            value, end = self._decoder.scan_once(text, 0)  # type: ignore[attr-defined]
+        except (ValueError, StopIteration):
             end = -1
         return value if end == len(text) else self._decoder.decode(text)
 

@@ -11,6 +11,7 @@ A lane is what does not meet: the pipelines of one test among those of others, w
 from __future__ import annotations
 
 import gc
+import marshal
 import os
 import pickle
 import struct
@@ -194,6 +195,22 @@ def later_stages(
 
 
 NUMBER = struct.Struct(">I").pack
+PICKLED = b"\x80"
+"""What is pickled begins so, and nothing that is marshalled does."""
+
+
+def packed(placed: list[Placed]) -> bytes:
+    """Rows that move between stages of a batch. marshal takes half the time of pickle, but does not know all that may be
+    in them, such as decimals."""
+    try:
+        return marshal.dumps(placed)
+    except ValueError:
+        return pickle.dumps(placed, 5)
+
+
+def unpacked(data: bytes | bytearray) -> list[Placed]:
+    found: list[Placed] = pickle.loads(data) if data[:1] == PICKLED else marshal.loads(data)
+    return found
 
 
 class Packing:
@@ -212,7 +229,7 @@ class Packing:
         self._gathered[lane, bucket].append(placed)
 
     def rows(self) -> list[tuple[str, int, bytes]]:
-        return [(lane, bucket, pickle.dumps(placed, 5)) for (lane, bucket), placed in self._gathered.items()]
+        return [(lane, bucket, packed(placed)) for (lane, bucket), placed in self._gathered.items()]
 
     def batch(self) -> pyarrow.RecordBatch:
         import pyarrow
@@ -326,12 +343,12 @@ class SparkHost:
         if rows:
             frame = self.spark.createDataFrame(rows, INPUT)
             stages = {name: Stages(plan) for name, (_, plan) in ready.items()}
-            for packed in results(frame, stages, self.buckets).collect():
-                for seq, step, _, row in pickle.loads(packed.rows):
+            for moved in results(frame, stages, self.buckets).collect():
+                for seq, step, _, row in unpacked(moved.rows):
                     assert step == OUT
-                    record = written(ready[packed.lane][1], Row(*row))
+                    record = written(ready[moved.lane][1], Row(*row))
                     if record is not None:
-                        found[packed.lane].append(Numbered(seq, record))
+                        found[moved.lane].append(Numbered(seq, record))
         for name, (run, plan) in ready.items():
             run.done(plan, found[name])
 

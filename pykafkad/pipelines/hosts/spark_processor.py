@@ -11,7 +11,14 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from pykafkad.pipelines.hosts.left_out import LeftOut
-from pykafkad.pipelines.hosts.spark import BAD, Packing, Placed, QueryFailed, without_collection
+from pykafkad.pipelines.hosts.spark import (
+    BAD,
+    Packing,
+    Placed,
+    QueryFailed,
+    unpacked,
+    without_collection,
+)
 from pykafkad.pipelines.plan.rows import row_of
 from pykafkad.pipelines.plan.stages import Bucket, Stages
 
@@ -45,7 +52,7 @@ class StageProcessor(StatefulProcessor):
         kept, packing = self.state.get(), Packing(self.stages, self.buckets)
         states: dict[int, Any] = {} if kept is None else pickle.loads(kept[0])
         bucket = Bucket(states, None if self.every_change else {})
-        arrived: list[Placed] = [placed for packed in rows for placed in pickle.loads(packed)]
+        arrived: list[Placed] = [placed for packed in rows for placed in unpacked(packed)]
         arrived.sort(key=itemgetter(0))
         try:
             if self._arrive(lane, number, arrived, bucket, packing):
@@ -59,17 +66,19 @@ class StageProcessor(StatefulProcessor):
     ) -> bool:
         """Whether any of the rows had come to its step."""
         stages, left_out, touched = self.stages[lane], self.left_out[lane], False
-        entered, stage = stages.entered, self.stage
+        entered, arriving, stage = stages.entered, stages.arriving, self.stage
         for placed in arrived:
             seq, step, port, row = placed
             if step < 0 or entered[step] > stage:
                 packing.put(lane, number, placed)
                 continue
-            bucket.seq, bucket.moving = seq, []
-            stages.arriving[step, port](row_of(row), bucket)
+            bucket.seq = seq
+            arriving[step, port](row_of(row), bucket)
             touched = True
-            for place, moving in enumerate(bucket.moving):
-                packing.add(lane, seq, place, moving)
+            if bucket.moving:
+                for place, moving in enumerate(bucket.moving):
+                    packing.add(lane, seq, place, moving)
+                bucket.moving = []
             if left_out.any:
                 packing.put(lane, number, (seq, BAD, 0, (left_out.taken(),)))
         for place, moving in enumerate(stages.flush(stage, bucket)):

@@ -5,7 +5,6 @@ Within a batch they have the order of the records that they follow from. Its che
 
 from __future__ import annotations
 
-import pickle
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -15,7 +14,7 @@ from queue import Empty, SimpleQueue
 
 from pykafkad.pipelines import spark_sql
 from pykafkad.pipelines.hosts.left_out import Gathered
-from pykafkad.pipelines.hosts.spark import BAD, Placed, QueryFailed, configured
+from pykafkad.pipelines.hosts.spark import BAD, Placed, QueryFailed, configured, unpacked
 from pykafkad.pipelines.hosts.spark_streaming import (
     StreamingQueryOptions,
     failure_of,
@@ -61,7 +60,7 @@ def shown(
 
 
 def _rows(frame: DataFrame, told: Callable[[str], object]) -> Iterator[Row]:
-    found: list[Placed] = [placed for packed in frame.collect() for placed in pickle.loads(packed.rows)]
+    found: list[Placed] = [placed for packed in frame.collect() for placed in unpacked(packed.rows)]
     for _, step, _, row in sorted(found, key=itemgetter(0)):
         if step == BAD:
             (gathered,) = row

@@ -6,7 +6,6 @@ compiled to (spark_sql/), where our operators take the records that Spark leaves
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import groupby
@@ -18,7 +17,7 @@ from pykafkad.hot.records import Columns
 from pykafkad.pipelines.formats import BadRecord
 from pykafkad.pipelines.hosts.left_out import LeftOut
 from pykafkad.pipelines.hosts.sink import BatchSink, Chunk
-from pykafkad.pipelines.hosts.spark import BAD, QueryFailed, failed_at, without_collection
+from pykafkad.pipelines.hosts.spark import BAD, QueryFailed, failed_at, unpacked, without_collection
 from pykafkad.pipelines.plan.ends import Record
 from pykafkad.pipelines.plan.rows import Headers, row_of
 from pykafkad.pipelines.plan.topology import Plan
@@ -141,7 +140,7 @@ class PackedRows(PartitionWriter):
         for batch in batches:
             for packed in batch.column("rows"):
                 with without_collection():
-                    found = list(in_chunks(list(self._records(pickle.loads(packed.as_py()), left_out))))
+                    found = list(in_chunks(list(self._records(unpacked(packed.as_py()), left_out))))
                 yield from found
 
     def _records(self, packed: Any, left_out: LeftOut) -> Iterator[Record]:
