@@ -20,7 +20,7 @@ RECORDS = ["batch_records.c", "batch_stream.c", "batch_rewrite.c", "batch_sink.c
 # door -> C files in ext/c
 DOORS = {
     "wire": ["wire_out.c", "wire_text.c"],
-    "records": ["crc32c.c", "batch.c", *RECORDS],
+    "records": ["crc32c.c", "batch.c", "snappy_block.c", *RECORDS],
     "segment": ["crc32c.c", "batch.c", "segment.c", "segment_check.c", "new_directory.c"],
     "index": ["index.c"],
     "cleaner": [

@@ -21,7 +21,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.stdlib cimport free
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
 from pykafkad import errors
@@ -94,6 +94,16 @@ cdef extern from "batch.h" nogil:
     uint32_t c_xxhash32 "xxhash32"(const uint8_t *data, size_t size)
     uint32_t c_murmur2 "murmur2"(const uint8_t *data, size_t size)
 
+
+cdef extern from "snappy_block.h" nogil:
+    cdef enum snappy_status:
+        SNAPPY_GOES_ON
+        SNAPPY_DONE
+        SNAPPY_INVALID
+    cdef struct snappy_block:
+        pass
+    void snappy_block_begin(snappy_block *block, const uint8_t *data, size_t length, uint8_t *out, size_t size)
+    snappy_status snappy_block_go_on(snappy_block *block, size_t step)
 
 cdef extern from "batch_records.h" nogil:
     enum:
@@ -336,6 +346,39 @@ def xxhash32(buffer):
     found = c_xxhash32(<const uint8_t *>view.buf, view.len)
     PyBuffer_Release(&view)
     return found
+
+
+cdef class SnappyBlock:
+    """A bare block of snappy, which may be large, decompressed in steps (ext/c/snappy_block.h)."""
+    cdef const uint8_t[::1] source
+    cdef uint8_t *out
+    cdef size_t size
+    cdef snappy_block block
+
+    def __init__(self, source, Py_ssize_t start, size_t size):
+        """From `start` on, behind the header, which says `size`."""
+        free(self.out)
+        self.out = <uint8_t *>malloc(size or 1)
+        if self.out == NULL:
+            raise MemoryError
+        self.source = source
+        self.size = size
+        snappy_block_begin(&self.block, &self.source[0] + start, len(source) - start, self.out, size)
+
+    def __dealloc__(self):
+        free(self.out)
+
+    def go_on(self, size_t step):
+        """Make `step` more bytes. Whether there are more to come; ValueError where the block is not valid."""
+        cdef snappy_status status = snappy_block_go_on(&self.block, step)
+        if status == SNAPPY_INVALID:
+            raise ValueError("invalid block")
+        return status == SNAPPY_GOES_ON
+
+    def piece(self, size_t start, size_t length):
+        """Bytes of a block that is done, as many as there are."""
+        start = min(start, self.size)
+        return PyBytes_FromStringAndSize(<char *>self.out + start, min(length, self.size - start))
 
 
 def murmur2(buffer):

@@ -213,6 +213,7 @@ XERIAL_MAGIC = b"\x82SNAPPY\x00"
 XERIAL_HEADER = XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
 XERIAL_BLOCK_BYTES = 32 * 1024
 SNAPPY_FILL_BYTES = 2048
+SNAPPY_STEP_BYTES = 64 * 1024  # of a large block
 # A copy of 64 bytes takes three bytes: no block of snappy expands further.
 SNAPPY_GREATEST_RATIO = 22
 
@@ -258,15 +259,18 @@ def xerial_header(payload: memoryview, position: int) -> bool:
 
 
 def snappy_block(block: memoryview, kept: Kept, allowed: int) -> Iterator[bytes | None]:
-    import snappy  # type: ignore[import-untyped]
-
-    claimed = snappy_claim(block)
+    claimed, start = snappy_claim(block)
     if claimed < 0 or claimed > SNAPPY_GREATEST_RATIO * (len(block) + 3):
         raise DecompressionError("invalid snappy block")
     if claimed > allowed:
         raise ExpansionError(f"a block expands to more than {allowed} bytes")
     if kept.say(claimed):
         yield None
+    if claimed > LIGHT_BYTES:
+        yield from large_snappy_block(block, start, claimed)
+        return
+    import snappy  # type: ignore[import-untyped]
+
     try:
         found: bytes = snappy.uncompress(block)
     except MemoryError:
@@ -276,14 +280,28 @@ def snappy_block(block: memoryview, kept: Kept, allowed: int) -> Iterator[bytes 
     yield found
 
 
-def snappy_claim(block: memoryview) -> int:
-    """The decompressed size in a block's header; -1 if it cannot be read."""
+def large_snappy_block(block: memoryview, start: int, claimed: int) -> Iterator[bytes | None]:
+    """The library takes all of it at once. Nothing is given before the end is known to be valid."""
+    from pykafkad.hot.records import SnappyBlock
+
+    unfolded = SnappyBlock(block, start, claimed)
+    try:
+        while unfolded.go_on(SNAPPY_STEP_BYTES):
+            yield None
+    except ValueError as error:
+        raise DecompressionError(f"snappy: {error}") from None
+    for at in range(0, claimed, SNAPPY_STEP_BYTES):
+        yield unfolded.piece(at, SNAPPY_STEP_BYTES)
+
+
+def snappy_claim(block: memoryview) -> tuple[int, int]:
+    """The decompressed size in a block's header, and where that ends; -1 if it cannot be read."""
     claimed = 0
     for place, byte in enumerate(block[:5]):
         claimed |= (byte & 0x7F) << (7 * place)
         if byte < 0x80:
-            return claimed
-    return -1
+            return claimed, place + 1
+    return -1, 0
 
 
 class SnappyCompressor:
