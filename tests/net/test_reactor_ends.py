@@ -260,11 +260,13 @@ def test_others_are_served_beside_a_peer_that_does_not_read(module: ModuleType, 
         return echo(connection, buffer, start, end)
 
     loop = Loop(module, on_frame)
+    other, _ = loop.peer()
+    loop.clock.advance(100)  # for so long it has used little
+    loop.turn()
     for _ in range(5):
         slow, _ = loop.peer()
         slow.send(b"big", b"big")
         loop.peers.remove(slow)
-    other, _ = loop.peer()
     for i in range(50):
         other.send(b"%d" % i)
         loop.turn()
