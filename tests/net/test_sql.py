@@ -259,6 +259,29 @@ def test_the_shell_takes_statements_from_a_pipe(broker: Broker) -> None:
     assert "Did you mean SELECT?" in found.stderr
 
 
+IMPORTS = """
+import sys
+from pykafkad.pipelines.commands.shell import answer_lines
+from pykafkad.pipelines.syntax.tokens import split
+
+class Behind:
+    def runner(self):
+        print(*(name for name in sys.modules if name.startswith("pykafkad.pipelines")))
+        raise SystemExit
+
+next(answer_lines(Behind(), split("SHOW TOPICS;")[0][0]))
+"""
+
+
+def test_modules_are_imported_by_one_thread_after_the_other() -> None:
+    """What makes the runner imports those of statements, which need each other, in a thread."""
+    found = subprocess.run([sys.executable, "-c", IMPORTS], capture_output=True, text=True, check=True)
+    loaded = {name.split(".")[2] for name in found.stdout.split() if name.count(".") > 1}
+    assert loaded == {"commands", "errors", "syntax"}, (
+        "these are imported before the thread has ended its part"
+    )
+
+
 def test_a_broker_that_is_not_there_is_one_line(tmp_path: Path) -> None:
     found = subprocess.run(
         [*SQL, "--bootstrap-server", "127.0.0.1:1", "--execute", "SHOW TOPICS;"],

@@ -90,9 +90,10 @@ class Shell:
 
     def _names(self) -> Iterable[str]:
         """What Tab may complete beside the language's words."""
-        from pykafkad.pipelines.functions.registry import FUNCTIONS
-
         catalog = self._behind.runner().catalog
+        with self._behind.lock:
+            from pykafkad.pipelines.functions.registry import FUNCTIONS
+
         sources = list(catalog.sources.values())
         columns = [column.name for source in sources for column in source.columns]
         queries = list(catalog.queries)
@@ -178,12 +179,15 @@ def _pointer(text: str, error: StatementError) -> list[str]:
 
 
 def answer_lines(behind: Behind, piece: Piece) -> Iterator[str]:
-    from pykafkad.pipelines.commands.explain import width
-    from pykafkad.pipelines.rendering import lines
-    from pykafkad.pipelines.syntax import ast
-    from pykafkad.pipelines.syntax.parser import Parsed, parse
-
     runner = behind.runner()
+    with (
+        behind.lock
+    ):  # its thread imports, too: two that begin with different ones of modules in a ring stop each other
+        from pykafkad.pipelines.commands.explain import width
+        from pykafkad.pipelines.rendering import lines
+        from pykafkad.pipelines.syntax import ast
+        from pykafkad.pipelines.syntax.parser import Parsed, parse
+
     replaced = tokens.substitute(piece.text, runner.catalog.variables)
     statement = parse(replaced, piece.at)
     if isinstance(statement, ast.SelectStatement):
