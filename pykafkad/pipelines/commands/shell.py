@@ -180,9 +180,8 @@ def _pointer(text: str, error: StatementError) -> list[str]:
 
 def answer_lines(behind: Behind, piece: Piece) -> Iterator[str]:
     runner = behind.runner()
-    with (
-        behind.lock
-    ):  # its thread imports, too: two that begin with different ones of modules in a ring stop each other
+    # Its thread imports, too: two threads that begin with different ones of modules in a ring stop each other.
+    with behind.lock:
         from pykafkad.pipelines.commands.explain import width
         from pykafkad.pipelines.rendering import lines
         from pykafkad.pipelines.syntax import ast
