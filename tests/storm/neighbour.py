@@ -178,7 +178,7 @@ class Asking:
 
 
 def go_before_others() -> None:
-    with contextlib.suppress(OSError):  # it may not be allowed, and is not known everywhere
+    with contextlib.suppress(OSError, AttributeError):  # it may not be allowed, and is not known everywhere
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
 
 
