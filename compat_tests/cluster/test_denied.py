@@ -21,6 +21,13 @@ from kazoo.exceptions import NoNodeError
 
 from compat_tests.cluster.brokers import DEADLINE_S, KAFKA, OURS, MixedCluster
 from compat_tests.differential import test_authorization as known
+from compat_tests.differential.acl_requests import (
+    acl_filter,
+    create_acls,
+    creation,
+    delete_acls,
+    describe_acls,
+)
 from compat_tests.differential.guarded_pair import (
     ALL,
     ALTER,
@@ -47,7 +54,6 @@ REAL, OUR = 0, 1
 BOTH = (REAL, OUR)
 INSIDE, OUTSIDE = "127.0.0.1", "127.0.0.2"
 THE_CLUSTER = "kafka-cluster"
-ALLOW = 3
 CONFIG = {"authorizer.class.name": OF_ZOOKEEPER, "allow.everyone.if.no.acl.found": "true"}
 EVERYTHING = [
     *((resource, LITERAL, "*", ALL) for resource in (TOPIC, GROUP, TRANSACTIONAL_ID, 6)),
@@ -186,50 +192,31 @@ class Guarded:
         self.granted = wanted
 
     def allow(self, grants: list[Any], host: str) -> None:
-        kind = messages.CreateAclsRequest
         for resource, pattern, name, operation in grants:
-            creation = kind.AclCreation(
+            wanted = creation(
+                name,
                 resource_type=resource,
-                resource_name=name,
                 resource_pattern_type=pattern,
                 principal="User:ANONYMOUS",
                 host=host,
                 operation=operation,
-                permission_type=ALLOW,
             )
-            answer = self.admins[REAL].ask(kind(creations=[creation]), 3)
+            answer = self.admins[REAL].ask(create_acls(wanted), 3)
             assert not answer.results[0].error_code, answer
         self.until_known(host, len(grants))
 
     def remove(self, grants: set[Any]) -> None:
         if not grants:
             return
-        kind = messages.DeleteAclsRequest
-        wanted = kind.DeleteAclsFilter(
-            resource_type_filter=1,
-            resource_name_filter=None,
-            pattern_type_filter=1,
-            principal_filter=None,
-            host_filter=OUTSIDE,
-            operation=1,
-            permission_type=1,
-        )
+        wanted = acl_filter(host_filter=OUTSIDE)
         keep = self.granted - grants
-        self.admins[REAL].ask(kind(filters=[wanted]), 3)
+        self.admins[REAL].ask(delete_acls(wanted), 3)
         self.until_gone()
         self.granted = set()
         self.allow(list(keep), OUTSIDE)
 
     def acls(self, admin: RawClient, host: str) -> int:
-        request = messages.DescribeAclsRequest(
-            resource_type_filter=1,
-            resource_name_filter=None,
-            pattern_type_filter=1,
-            principal_filter=None,
-            host_filter=host,
-            operation=1,
-            permission_type=1,
-        )
+        request = describe_acls(host_filter=host)
         return sum(len(each.acls) for each in admin.ask(request, 3).resources)
 
     def until_known(self, host: str, more: int) -> None:

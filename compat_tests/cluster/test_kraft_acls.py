@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compat_tests.cluster.kraft import AUTHORIZER, DEADLINE_S, KAFKA, OURS, KraftCluster
-from compat_tests.cluster.test_kraft_forwarded import acl, acl_filter
-from compat_tests.differential.acl_requests import PREFIXED, create_acls, creation
+from compat_tests.cluster.test_kraft_forwarded import acl
+from compat_tests.differential.acl_requests import PREFIXED, create_acls, creation, everything
 from compat_tests.differential.requests import creatable, create
 from pykafkad import errors
 from pykafkad.messages import CreateAclsRequest, DeleteAclsRequest, DescribeAclsRequest, MetadataRequest
@@ -30,7 +30,7 @@ def ask(cluster: KraftCluster, id: int, request: Any, version: int) -> Any:
 
 def users(cluster: KraftCluster, id: int) -> list[str]:
     """With an ACL, as this broker says."""
-    answer = ask(cluster, id, acl_filter(DescribeAclsRequest), 3)
+    answer = ask(cluster, id, everything(DescribeAclsRequest), 3)
     assert answer.error_code == 0, answer
     return [entry.principal for row in answer.resources for entry in row.acls]
 
@@ -51,7 +51,7 @@ def test_acls_are_changed_by_way_of_a_broker_of_ours() -> None:
         cluster.start(OURS_2)
         until_users(cluster, "User:ann")
         gone = ask(
-            cluster, OURS_2, DeleteAclsRequest(filters=[acl_filter(DeleteAclsRequest.DeleteAclsFilter)]), 3
+            cluster, OURS_2, DeleteAclsRequest(filters=[everything(DeleteAclsRequest.DeleteAclsFilter)]), 3
         )
         assert [len(row.matching_acls) for row in gone.filter_results] == [1]
         until_users(cluster)

@@ -14,6 +14,7 @@ import pytest
 
 from compat_tests.cluster.kraft import KAFKA, OURS, KraftCluster
 from compat_tests.differential import meant
+from compat_tests.differential.acl_requests import everything
 from compat_tests.differential.config_requests import (
     BROKER,
     CLIENT_METRICS,
@@ -375,8 +376,8 @@ def test_acls_without_an_authorizer(pair: Pair, version: int) -> None:
 
     def story(ask: Ask, version: int) -> None:
         ask(creating(creations=[acl(creating.AclCreation)] * 2), version)
-        ask(deleting(filters=[acl_filter(deleting.DeleteAclsFilter)] * 2), version)
-        ask(acl_filter(messages.DescribeAclsRequest), version)
+        ask(deleting(filters=[everything(deleting.DeleteAclsFilter)] * 2), version)
+        ask(everything(messages.DescribeAclsRequest), version)
 
     same(pair, story, version)
 
@@ -384,18 +385,6 @@ def test_acls_without_an_authorizer(pair: Pair, version: int) -> None:
 def acl(kind: Any) -> Any:
     return kind(
         resource_type=2, resource_name="t", principal="User:ann", host="*", operation=3, permission_type=3
-    )
-
-
-def acl_filter(kind: Any) -> Any:
-    return kind(
-        resource_type_filter=1,
-        resource_name_filter=None,
-        pattern_type_filter=1,
-        principal_filter=None,
-        host_filter=None,
-        operation=1,
-        permission_type=1,
     )
 
 

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from compat_tests.differential.acl_requests import describe_acls
 from compat_tests.differential.pair import Pair, Side
 from compat_tests.differential.tree import field_names, is_message
 from compat_tests.raw import RawClient
@@ -139,15 +140,7 @@ class GuardedPair(Pair):
 
     def _found(self) -> set[Grant]:
         answer = self._admin.ask(
-            messages.DescribeAclsRequest(
-                resource_type_filter=1,
-                resource_name_filter=None,
-                pattern_type_filter=1,
-                principal_filter=None,
-                host_filter=None,
-                operation=1,
-                permission_type=1,
-            ),
+            describe_acls(),
             3,
         )
         return {

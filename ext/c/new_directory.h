@@ -12,9 +12,8 @@ typedef struct {
 } new_file;
 
 /* Makes the directory and then its files, in their order. Returns 0; or an errno value, and what was made
- * until then stays; or a negative one where the directory could not be made, since something has its name
- * already
- * (-EEXIST), or for another reason: then nothing was done.
+ * until then stays; or a negative one where the directory could not be made and nothing was done, such as
+ * -EEXIST where something has its name already.
  */
 int new_directory(const char *path, const new_file *files, int count);
 
