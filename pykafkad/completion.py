@@ -130,8 +130,6 @@ def options_in(usage: str) -> tuple[Option, ...]:
             rows.append([found[1], found[2] or "", found[3] or ""])
         elif rows and line.startswith(" " * HELP_MARGIN):
             rows[-1][2] += " " + line.strip()
-        elif not line.strip():
-            continue
     choices = {"log-level": tuple(LEVELS)}
     return (
         *(

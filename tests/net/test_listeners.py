@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import socket
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
@@ -38,6 +39,7 @@ class Door:
         self.config = BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:0", **config})
         self.listeners = Listeners(self.config)
         self.loop.on_close = self.listeners.closed
+        self.look_up: Callable[..., None] = look_up
 
     def open(self) -> Door:
         self.listeners.bind()
@@ -155,6 +157,76 @@ def test_an_unknown_host_is_one_clear_line() -> None:
     refused.shut()
 
 
+def test_a_port_that_another_took_since_is_one_clear_line() -> None:
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        other.bind(("127.0.0.1", 0))
+        port = other.getsockname()[1]
+        late = Door({"listeners": f"PLAINTEXT://127.0.0.1:{port}"})
+        late.listeners.bind()
+        other.listen()
+        line = f"Listener PLAINTEXT://127.0.0.1:{port} cannot listen: Address already in use"
+        with pytest.raises(StartupError, match=f"^{line}$"):
+            late.listeners.listen(late.loop.reactor)
+        late.shut()
+
+
+def test_a_port_can_be_taken_again_while_connections_of_the_broker_before_linger(door: Opener) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        texts = {"listeners": f"PLAINTEXT://127.0.0.1:{free.getsockname()[1]}"}
+    first = door(texts)
+    first.knock()
+    first.loop.close()
+    first.listeners.close()
+    again = door(texts)
+    again.knock()
+    assert again.inside == 1
+
+
+def test_a_port_of_the_systems_choice_is_nobody_elses() -> None:
+    chosen = Door({})
+    chosen.listeners.bind()
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with pytest.raises(OSError, match="already in use"):
+            other.bind(("127.0.0.1", chosen.listeners.endpoints[0].port))
+    chosen.shut()
+
+
+@pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])
+def test_a_host_that_is_left_open_is_advertised_as_this_machine(door: Opener, host: str) -> None:
+    listeners = {"listeners": f"PLAINTEXT://{host}:0"}
+    ours = door(listeners).listeners
+    assert ours.advertised[0].host == socket.getfqdn() and ours.advertised[0].port > 0
+
+
+def test_of_two_families_each_takes_its_own_address(door: Opener) -> None:
+    four = door({"listeners": "PLAINTEXT://0.0.0.0:0"})
+    port = four.listeners.endpoints[0].port
+    if socket.has_ipv6:
+        six = door({"listeners": f"PLAINTEXT://[::1]:{port}"})
+        six.knock(host="::1")
+        assert six.inside == 1
+    four.knock()
+    assert four.inside == 1
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "x" * 64])
+def test_overrides_of_an_unknown_host_are_one_clear_line_and_take_no_port(host: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    overrides = f"127.0.0.1:1,{host}:5"
+    refused = Door(
+        {"listeners": f"PLAINTEXT://127.0.0.1:{port}", "max.connections.per.ip.overrides": overrides}
+    )
+    with pytest.raises(StartupError, match=rf"^max\.connections\.per\.ip\.overrides: host {host}: \w"):
+        refused.listeners.bind()
+    socket.create_server(("127.0.0.1", port)).close()
+    refused.shut()
+
+
 def test_closing_frees_the_port_and_keeps_connections(door: Opener) -> None:
     here = door({})
     peer = here.loop.join(here.knock())
@@ -206,6 +278,64 @@ def test_the_inter_broker_listener_goes_on_and_the_longest_idle_client_gives_way
     broker = here.knock("BROKERS")
     assert here.is_shown_out(second) and not here.is_shown_out(broker)
     assert here.listeners.counts == {"CLIENTS": 1, "BROKERS": 1} and here.inside == 2
+
+
+def test_without_clients_the_inter_broker_listener_goes_on_up_to_its_own_bound(door: Opener) -> None:
+    here = door({**TWO, "max.connections": "1", "listener.name.brokers.max.connections": "3"})
+    for _ in range(4):
+        here.knock("BROKERS")
+    assert here.listeners.counts == {"CLIENTS": 0, "BROKERS": 3}
+    assert not any(map(here.is_shown_out, here.clients))
+
+
+def test_the_inter_broker_listener_is_named_by_its_protocol_or_is_the_only_one(door: Opener) -> None:
+    two = "PLAINTEXT://127.0.0.1:0,CLIENTS://127.0.0.1:0"
+    names = {"listeners": two, "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CLIENTS:PLAINTEXT"}
+    here = door({**names, "max.connections": "1"})
+    for _ in range(2):
+        here.knock("PLAINTEXT")
+        here.knock("CLIENTS")
+    assert here.listeners.counts == {"PLAINTEXT": 2, "CLIENTS": 0}
+    only = door({"max.connections": "1"})
+    for _ in range(2):
+        only.knock()
+    assert only.inside == 1
+
+
+def test_there_are_no_more_connections_than_descriptors(door: Opener, said: io.StringIO) -> None:
+    here = door({})
+    here.listeners.limit(2)
+    here.knock()
+    assert "descriptors" not in said.getvalue()
+    for _ in range(2):
+        here.knock()
+    assert here.inside == 2 and not any(map(here.is_shown_out, here.clients)), "it waits in the backlog"
+    told = "WARN [net] There are 2 connections, as many as the process has descriptors for (ulimit -n)"
+    assert said.getvalue().count(told) == 1
+    here.leave(here.clients[0])
+    assert here.inside == 2
+
+
+def test_whoever_is_turned_away_is_told_of_as_often_as_is_allowed(door: Opener, said: io.StringIO) -> None:
+    here = Door({"max.connections.per.ip": "1"})
+    asked: list[tuple[str, str]] = []
+
+    def allows(log: object, kind: str, address: str) -> bool:
+        asked.append((kind, address))
+        return len(asked) == 1
+
+    here.listeners.bind()
+    here.listeners.listen(here.loop.reactor, allows)
+    for _ in range(3):
+        here.knock()
+    assert asked == [("Rejected connections", "127.0.0.1")] * 2
+    line = "Rejected connection from 127.0.0.1, address already has the configured maximum of 1 connections."
+    assert said.getvalue().count(line) == 1
+    here.shut()
+    always = door({"max.connections.per.ip": "1"})
+    for _ in range(3):
+        always.knock()
+    assert said.getvalue().count(line) == 3
 
 
 def test_one_address_has_its_share_only(door: Opener) -> None:
@@ -437,9 +567,9 @@ def look_up(hosts: Iterable[str], done: Callable[[Mapping[str, str]], None]) -> 
 
 
 def change(here: Door, **texts: str) -> None:
-    config = here.listeners._config
+    config = here.config
     config.adopt(config.with_dynamic({key.replace("_", "."): text for key, text in texts.items()}))
-    here.listeners.reconfigure(look_up)
+    here.listeners.reconfigure(here.look_up)
 
 
 def test_new_bounds_count_for_connections_to_come(door: Opener) -> None:
@@ -478,10 +608,65 @@ def test_a_host_that_nobody_knows_leaves_the_overrides_as_they_were(door: Opener
     assert here.is_shown_out(here.knock())
 
 
+EXTRA = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,EXTRA:PLAINTEXT"}
+
+
+def with_extra(host: str, port: int = 0) -> dict[str, str]:
+    return {"listeners": f"PLAINTEXT://127.0.0.1:0,EXTRA://{host}:{port}", **EXTRA}
+
+
+def test_only_the_latest_change_counts_whenever_its_hosts_are_known(door: Opener) -> None:
+    here = door({"advertised.listeners": "PLAINTEXT://127.0.0.1:1"})
+    waiting: list[Callable[[], None]] = []
+    here.look_up = lambda hosts, done: waiting.append(lambda: look_up(hosts, done))
+    change(here, **with_extra("localhost"))
+    here.look_up = look_up
+    change(here, max_connections_per_ip_overrides="localhost:1")
+    here.knock()
+    assert here.is_shown_out(here.knock())
+    waiting[0]()
+    assert here.listeners.counts == {"PLAINTEXT": 1} and here.is_shown_out(here.knock())
+
+
+def test_a_listener_that_came_has_its_bound_and_one_of_an_unknown_host_does_not_come(
+    door: Opener, said: io.StringIO
+) -> None:
+    here = door({"advertised.listeners": "PLAINTEXT://127.0.0.1:1"})
+    change(here, **with_extra("no.such.host.invalid"))
+    assert here.listeners.counts == {"PLAINTEXT": 0}
+    line = "ERROR [net] Listener EXTRA://no.such.host.invalid:0 cannot be bound: Name or service not known"
+    assert line in said.getvalue()
+    change(here, **with_extra(""), listener_name_extra_max_connections="1")
+    for _ in range(2):
+        here.knock("EXTRA")
+    assert here.listeners.counts == {"PLAINTEXT": 0, "EXTRA": 1}
+    here.leave(here.clients[0])
+    assert here.inside == 1, "who waited in the backlog"
+
+
+def test_a_listener_that_comes_when_there_are_enough_connections_waits(door: Opener) -> None:
+    here = door({"advertised.listeners": "PLAINTEXT://127.0.0.1:1"})
+    here.knock()
+    change(here, max_connections="1", **with_extra("127.0.0.1"))
+    extra = here.knock("EXTRA")
+    assert here.inside == 1 and not here.is_shown_out(extra)
+
+
+def test_a_removed_listener_makes_room_for_those_that_wait(door: Opener, said: io.StringIO) -> None:
+    here = door({"advertised.listeners": "PLAINTEXT://127.0.0.1:1"})
+    change(here, max_connections="1", **with_extra("127.0.0.1"))
+    goes = here.knock("EXTRA")
+    here.knock()
+    assert here.listeners.counts == {"PLAINTEXT": 0, "EXTRA": 1}
+    change(here, max_connections="1")
+    here.loop.turn(10)
+    assert here.is_shown_out(goes) and here.listeners.counts == {"PLAINTEXT": 1}
+    assert here.loop.reasons == ["listener EXTRA was removed"]
+
+
 def test_listeners_come_and_go(door: Opener) -> None:
     here = door({"advertised.listeners": "PLAINTEXT://127.0.0.1:1"})
-    extra = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,EXTRA:PLAINTEXT"}
-    change(here, listeners="PLAINTEXT://127.0.0.1:0,EXTRA://127.0.0.1:0", **extra)
+    change(here, **with_extra("127.0.0.1"))
     assert here.listeners.counts == {"PLAINTEXT": 0, "EXTRA": 0}
     stays, goes = here.knock(), here.knock("EXTRA")
     port = goes.getpeername()[1]
@@ -496,11 +681,7 @@ def test_listeners_come_and_go(door: Opener) -> None:
 def test_a_listener_whose_port_is_taken_does_not_come(door: Opener) -> None:
     here = door({"advertised.listeners": "PLAINTEXT://127.0.0.1:1"})
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        change(
-            here,
-            listeners=f"PLAINTEXT://127.0.0.1:0,EXTRA://127.0.0.1:{taken.getsockname()[1]}",
-            **{"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,EXTRA:PLAINTEXT"},
-        )
+        change(here, **with_extra("127.0.0.1", taken.getsockname()[1]))
     assert here.listeners.counts == {"PLAINTEXT": 0}
     here.knock()
     assert here.inside == 1

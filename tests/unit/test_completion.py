@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
 import pytest
 
 from pykafkad import cli, completion, completion_shells, logs, opening, running, tools
+from pykafkad.completion import Command
 from pykafkad.completion_shells import kind_of
-from pykafkad.tools import options
+from pykafkad.net import client
+from pykafkad.tools import admin, admin_groups, options
 from pykafkad.tools.options import Option
 
 
@@ -21,6 +24,7 @@ def test_every_command_is_there() -> None:
     names = [command.name for command in completion.commands()]
     assert {"start", "open", "run", "completion", "help", *tools.TOOLS} <= set(names)
     assert len(set(names)) == len(names)
+    assert names[0] == "start" and all(command.about for command in completion.commands())
 
 
 @pytest.mark.parametrize(("command", "module"), [("start", cli), ("open", opening), ("run", running)])
@@ -35,15 +39,21 @@ def test_the_lines_of_a_usage_text() -> None:
     usage = """\
 usage: pykafkad x
 
+                        --none of an option
   --host HOST           listen there; also what clients
                         are told
+                    by everybody
+                   and this is another paragraph
   --ephemeral           keep nothing
+  --no-words
   --log-level LEVEL     debug or off
 
 Configs come from elsewhere, --host too.
 """
-    host, ephemeral, level, help = completion.options_in(usage)
-    assert (host.name, host.shown, host.help) == ("host", "HOST", "listen there; also what clients are told")
+    host, ephemeral, wordless, level, help = completion.options_in(usage)
+    told = "listen there; also what clients are told by everybody"
+    assert (host.name, host.shown, host.help) == ("host", "HOST", told)
+    assert (wordless.name, wordless.argument, wordless.help) == ("no-words", options.NONE, "")
     assert (ephemeral.argument, level.choices) == (options.NONE, tuple(logs.LEVELS))
     assert help.name == "help"
 
@@ -98,6 +108,145 @@ def test_a_command_that_is_none(typed: str, said: str, capsys: pytest.CaptureFix
 
 
 def test_the_command_itself(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["completion", "--help"]) == 0 and "eval" in capsys.readouterr().out
+    for asked in ("--help", "-h"):
+        assert cli.main(["completion", asked]) == 0 and "eval" in capsys.readouterr().out
     assert cli.main(["completion"]) == cli.main(["completion", "tcsh"]) == 2
-    assert not capsys.readouterr().out
+    shown = capsys.readouterr()
+    assert not shown.out and "usage: pykafkad completion" in shown.err
+    assert cli.main(["completion", "zsh"]) == 0
+    assert capsys.readouterr().out == completion_shells.zsh(completion.commands())
+
+
+# -- how the scripts are written
+
+COMMANDS = [
+    Command("start", "serve Kafka's protocol", [options.flag("ephemeral", "keep nothing")], None),
+    Command(
+        "groups",
+        "groups; and more",
+        [
+            options.value("group", "id", "Its name. More."),
+            options.value("topic", "name", "A topic"),
+            options.value("to", "when", "Where to", choices=("first", "last")),
+            options.value("from-file", "path", "A file"),
+            options.value("timeout", "ms", "So long"),
+        ],
+        SimpleNamespace(COMMANDS=("list", "describe")),  # type: ignore[arg-type]
+    ),
+    Command("help", "explain", (), None),
+    Command("completion", "a script", (), None),
+]
+
+
+def lines_of(shell: str) -> set[str]:
+    return {line.strip() for line in completion_shells.SCRIPTS[shell](COMMANDS).splitlines()}
+
+
+def test_bash_knows_the_words_and_values_of_each_command() -> None:
+    assert lines_of("bash") >= {
+        "start) echo --ephemeral ;;",
+        "groups) echo list describe --group --topic --to --from-file --timeout ;;",
+        "help) echo  ;;",
+        "completion) echo bash zsh fish ;;",
+        '"groups --group") echo "groups" ;;',
+        '"groups --topic") echo "topics" ;;',
+        '"groups --to") echo "words first last" ;;',
+        '"groups --from-file") echo "files" ;;',
+        'kind="words start groups help completion"',
+    }
+
+
+def test_bash_has_one_case_for_all_options_with_values_of_a_kind() -> None:
+    more = Command("topics", "", [options.value("topic", "name", "")], None)
+    assert '"groups --topic"|"topics --topic") echo "topics" ;;' in completion_shells.bash([*COMMANDS, more])
+
+
+def test_zsh_knows_the_words_and_values_of_each_command() -> None:
+    script = completion_shells.zsh(COMMANDS)
+    assert {line.rstrip(" \\") for line in lines_of("zsh")} >= {
+        "'start:serve Kafkas protocol'",
+        "'groups:groups'",
+        "_arguments '--ephemeral[keep nothing]' '*:file:_files' ;;",
+        "_arguments '1:word:(list describe)'",
+        "'*--group=[Its name]:group:_pykafkad_names groups'",
+        "'*--topic=[A topic]:topic:_pykafkad_names topics'",
+        "'*--to=[Where to]:to:(first last)'",
+        "'*--from-file=[A file]:from-file:_files'",
+        "'*--timeout=[So long]:timeout: ' ;;",
+        "_arguments '1:word:(bash zsh fish)' ;;",
+    }
+    assert "        help)" not in script, "nothing follows it"
+
+
+def test_fish_knows_the_words_and_values_of_each_command() -> None:
+    here = "complete -c pykafkad -n '__pykafkad_is"
+    lines = lines_of("fish")
+    assert lines >= {
+        "complete -c pykafkad -n __pykafkad_is_first -a start -d 'serve Kafkas protocol'",
+        f"{here} start' -F",
+        f"{here} start' -l ephemeral -d 'keep nothing'",
+        f"{here} groups' -a 'list describe'",
+        f"{here} groups' -l group -x -a '(__pykafkad_names groups)' -d 'Its name'",
+        f"{here} groups' -l topic -x -a '(__pykafkad_names topics)' -d 'A topic'",
+        f"{here} groups' -l to -x -a 'first last' -d 'Where to'",
+        f"{here} groups' -l from-file -r -F -d 'A file'",
+        f"{here} groups' -l timeout -x -d 'So long'",
+        f"{here} completion' -a 'bash zsh fish'",
+    }
+    assert not any("is help'" in line or line == f"{here} groups' -F" for line in lines)
+
+
+# -- names of a broker
+
+
+class Running:
+    """A cluster whose broker answers, or does not."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self.bootstrap, self.closed = bootstrap, False
+
+    def any_broker(self) -> None:
+        if self.bootstrap == "nobody:1":
+            raise ConnectionRefusedError
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> list[Running]:
+    def listed(kind: str, *names: str) -> Any:
+        return lambda cluster: [SimpleNamespace(**{kind: name}) for name in names]
+
+    asked: list[Running] = []
+
+    def reached(bootstrap: str, *, api_timeout_ms: int, request_timeout_ms: int) -> Running:
+        assert max(api_timeout_ms, request_timeout_ms) <= 5000, "somebody is typing"
+        asked.append(Running(bootstrap))
+        return asked[-1]
+
+    monkeypatch.setattr(client, "Cluster", reached)
+    monkeypatch.setattr(admin, "list_topics", listed("name", "orders", "a\nb", "bills"))
+    monkeypatch.setattr(admin_groups, "list_groups", listed("group_id", "team"))
+    monkeypatch.setenv("KAFKA_BOOTSTRAP_SERVERS", "usual:1")
+    return asked
+
+
+def test_names_are_told_in_order_but_for_what_no_line_can_hold(
+    cluster: list[Running], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["completion", "topics"]) == 0
+    assert capsys.readouterr().out == "bills\norders\n"
+    assert cli.main(["completion", "groups", "--bootstrap-server", "there:1"]) == 0
+    assert capsys.readouterr().out == "team\n"
+    assert cli.main(["completion", "groups", "--bootstrap-server"]) == 0, "it is being typed"
+    assert cli.main(["completion", "groups", "--other", "there:1"]) == 0
+    assert [each.bootstrap for each in cluster] == ["usual:1", "there:1", "usual:1", "usual:1"]
+    assert all(each.closed for each in cluster)
+
+
+def test_a_broker_that_is_not_there_is_not_complained_of(
+    cluster: list[Running], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["completion", "topics", "--bootstrap-server", "nobody:1"]) == 0
+    assert capsys.readouterr() == ("", "") and cluster[0].closed

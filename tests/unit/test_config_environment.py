@@ -198,11 +198,3 @@ def test_another_separator() -> None:
     environment = {"KAFKA_CREATE_TOPICS": "a:1:1\nb:2:1", "KAFKA_CREATE_TOPICS_SEPARATOR": "\n"}
     topics = BrokerConfig.from_sources(None, environment)["pykafkad.create.topics"]
     assert [topic.name for topic in first_topics.parse(topics)] == ["a", "b"]
-
-
-@pytest.mark.parametrize(
-    "text", ["a:x:1", "a:0:1", ":1:1", "a:1:1:compact:more", "a:99999:1", "a:1:" + "9" * 5_000]
-)
-def test_topics_of_another_form_are_refused(text: str) -> None:
-    with pytest.raises(ConfigError, match=r"for configuration pykafkad\.create\.topics"):
-        BrokerConfig({"pykafkad.create.topics": text})
