@@ -57,8 +57,8 @@ class Connecting:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         self._sock = sock = socket.socket(family, socket.SOCK_STREAM)
         sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, True)
         code = sock.connect_ex((address, port))
         if code not in (0, errno.EINPROGRESS):
             raise OSError(code, os.strerror(code))

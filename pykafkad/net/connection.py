@@ -67,7 +67,7 @@ class Connection:
             self._socket = socket.create_connection((host, port), timeout_s)
         except UnicodeError as problem:  # of a label that is too long for a host name
             raise socket.gaierror(str(problem)) from problem
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
         if send_bytes > 0:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_bytes)
         if receive_bytes > 0:

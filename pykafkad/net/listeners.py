@@ -55,7 +55,6 @@ class Listener:
         try:
             self.sock = _bound_socket(self.endpoint, address, config)
         except OSError as error:
-            self.close()
             raise StartupError(
                 f"Listener {self.endpoint} cannot be bound: {_why(error)}{_advice(error)}"
             ) from None
@@ -65,10 +64,8 @@ class Listener:
     def close(self) -> None:
         if self.accepting is not None:
             self.accepting.close()
-            self.accepting = None
         elif self.sock is not None:
             self.sock.close()
-        self.sock = None
 
 
 class Listeners:
@@ -81,12 +78,12 @@ class Listeners:
         self._protected = _protected_name(config)
         self._max_connections: int = config["max.connections"]
         self._max_per_address: int = config["max.connections.per.ip"]
-        self._max_of_address: dict[str, int] = {}
+        self._max_of_address: dict[str, int]  # known when it is bound
         self._count_of_address: dict[str, int] = {}
         self._count = 0
         self._descriptors = NO_BOUND
-        self._reactor: Reactor | None = None
-        self._changes = 0  # of the config
+        self._reactor: Reactor  # since it listens
+        self._latest: object = None  # change of the config
         self._allows: Callable[[Logger, str, str], bool] = lambda log, kind, address: True
 
     @property
@@ -134,7 +131,7 @@ class Listeners:
         self._let_in()
 
     def _open(self, listener: Listener) -> None:
-        assert listener.sock is not None and self._reactor is not None
+        assert listener.sock is not None
         try:
             listener.sock.listen(self._config["socket.listen.backlog.size"])
         except OSError as error:  # taken since it was bound
@@ -161,10 +158,9 @@ class Listeners:
         for listener in self._listeners:
             listener.max_connections = _max_connections(config, listener.name)
         self._let_in()
-        self._changes += 1
-        change = self._changes
+        self._latest = change = object()
         hosts = {*config.connections_per_ip_overrides, *(endpoint.host for endpoint in self._to_add())}
-        look_up(hosts, lambda found: self._resolved(found) if change == self._changes else None)
+        look_up(hosts, lambda found: self._resolved(found) if change is self._latest else None)
 
     def _to_add(self) -> list[Endpoint]:
         present = {listener.name for listener in self._listeners}
@@ -185,7 +181,6 @@ class Listeners:
         self._let_in()
 
     def _remove(self, listener: Listener) -> None:
-        assert self._reactor is not None
         self._listeners.remove(listener)
         for connection in list(self._reactor.connections):
             if _is_of(connection, listener):
@@ -209,7 +204,6 @@ class Listeners:
 
     def cut(self, name: str) -> None:
         """Whoever has come through that listener is shown out, and whoever comes is turned away, until mend()."""
-        assert self._reactor is not None
         for listener in self._listeners:
             if listener.name == name:
                 listener.is_cut = True
@@ -292,7 +286,6 @@ class Listeners:
 
     def _make_room(self) -> None:
         """Closes the connection of another listener that has been idle longest, for one of the brokers'."""
-        assert self._reactor is not None
         others = [c for c in self._reactor.connections if _name_of(c) not in (self._protected, None)]
         if others:
             min(others, key=_active_at_ms).close("too many connections, and a broker's comes first")
@@ -339,7 +332,7 @@ def _by_address(overrides: dict[str, int]) -> dict[str, int]:
 
 def _looked_up(endpoint: Endpoint) -> str:
     """The address of a listener's host; at a start there is nobody yet who would wait meanwhile."""
-    if endpoint.is_wildcard or not is_a_name(endpoint.host):
+    if not is_a_name(endpoint.host):
         return endpoint.host
     try:
         return str(_socket.getaddrinfo(endpoint.host, endpoint.port, type=_socket.SOCK_STREAM)[0][4][0])
@@ -366,12 +359,12 @@ def _bound_socket(endpoint: Endpoint, address: str, config: BrokerConfig) -> _so
 def _set_options(sock: _socket.socket, endpoint: Endpoint, config: BrokerConfig) -> None:
     """Accepted sockets have them from the listening one."""
     if endpoint.port:  # a port of the system's choice must be nobody else's
-        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, 1)
+        sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_REUSEADDR, True)
     if sock.family == _socket.AF_INET6:
         only_six = endpoint.host not in ("", "::")
         sock.setsockopt(_socket.IPPROTO_IPV6, _socket.IPV6_V6ONLY, only_six)
-    sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
-    sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, True)
+    sock.setsockopt(_socket.SOL_SOCKET, _socket.SO_KEEPALIVE, True)
     # A send buffer of Kafka's default size doubles what one fetching socket gets on loopback; a receive buffer of
     # that size costs a large produce a fifth, so the kernel sizes that one unless somebody set the key.
     send_bytes, receive_bytes = config["socket.send.buffer.bytes"], config["socket.receive.buffer.bytes"]

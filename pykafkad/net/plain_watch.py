@@ -104,7 +104,7 @@ class Listener(Watch):
 
     def _admit(self, sock: socket.socket) -> None:
         if sock.family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
         connection = Connection(self._reactor, sock, self, self._protocol)
         try:
             welcome = self._on_accept(connection)

@@ -1,7 +1,7 @@
 """What can be changed in a module, one thing at a time: operators, numbers, conditions, statements, results, defaults.
 
 A mutant's id is `PATH FUNCTION KIND NUMBER`, counted within the function: it stays the same if other functions change.
-Texts, annotations, lines of the log and code for type checkers alone are left as they are.
+Texts, annotations, assertions, lines of the log and code for type checkers alone are left as they are.
 """
 
 from __future__ import annotations
@@ -129,6 +129,8 @@ class Finder(ast.NodeVisitor):
     def visit_If(self, node: ast.If) -> None:
         if isinstance(node.test, ast.Name) and node.test.id == TYPES_ONLY:
             return
+        if spares_a_line(node):
+            return
         self._condition(node.test)
         self.generic_visit(node)
 
@@ -136,8 +138,8 @@ class Finder(ast.NodeVisitor):
         """A text."""
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
-        self._statement(node, node.target)
         if node.value is not None:
+            self._statement(node, node.target)
             self.visit(node.value)
 
     # -- expressions
@@ -197,6 +199,9 @@ class Finder(ast.NodeVisitor):
             self._add("statement", node, ast.Pass())
         if not isinstance(node.value, ast.Constant):
             self.generic_visit(node)
+
+    def visit_Assert(self, node: ast.Assert) -> None:
+        """What cannot be otherwise: nobody could tell a weaker one."""
 
     def visit_Assign(self, node: ast.Assign) -> None:
         if any(
@@ -258,6 +263,14 @@ def says(node: ast.expr) -> bool:
     function, owner = node.func, node.func.value
     name = owner.id if isinstance(owner, ast.Name) else owner.attr if isinstance(owner, ast.Attribute) else ""
     return function.attr == "log" or (name.lstrip("_") == "log" and function.attr in LEVELS)
+
+
+def spares_a_line(node: ast.If) -> bool:
+    """`if log.debugs: log.debug(...)`"""
+    asks = isinstance(node.test, ast.Attribute) and node.test.attr == "debugs"
+    return asks and all(
+        isinstance(each, ast.Expr) and says(each.value) for each in (*node.body, *node.orelse)
+    )
 
 
 def is_unit(node: ast.BinOp) -> bool:

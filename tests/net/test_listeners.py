@@ -115,10 +115,11 @@ def test_a_wildcard_listens_everywhere_and_advertises_this_machine(door: Opener)
     assert here.inside == len(hosts)
 
 
-def test_a_host_name_is_looked_up(door: Opener) -> None:
-    here = door({"listeners": "PLAINTEXT://localhost:0"})
-    assert here.listeners.advertised[0].host == "localhost"
-    here.knock(host="localhost")
+@pytest.mark.parametrize("host", ["localhost", "127.1"])
+def test_a_host_name_is_looked_up(door: Opener, host: str) -> None:
+    here = door({"listeners": f"PLAINTEXT://{host}:0"})
+    assert here.listeners.advertised[0].host == host
+    here.knock(host=host)
     assert here.inside == 1
 
 
@@ -133,6 +134,12 @@ def test_nobody_can_connect_between_bind_and_listen() -> None:
     early.shut()
 
 
+def take(port: int) -> None:
+    """OSError if somebody has it."""
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", port))
+
+
 def test_a_taken_port_is_one_clear_line_and_frees_the_others() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken, socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -144,16 +151,16 @@ def test_a_taken_port_is_one_clear_line_and_frees_the_others() -> None:
         line += ": --port PORT names another port, --port 0 takes any free one"
         with pytest.raises(StartupError, match=f"^{line}$"):
             refused.listeners.bind()
-        socket.create_server(("127.0.0.1", other)).close()
+        take(other)
         refused.shut()
 
 
-def test_an_unknown_host_is_one_clear_line() -> None:
-    refused = Door({"listeners": "PLAINTEXT://no.such.host.invalid:0"})
-    with pytest.raises(
-        StartupError, match=r"Listener PLAINTEXT://no\.such\.host\.invalid:0 cannot be bound: "
-    ):
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "x" * 64])
+def test_an_unknown_host_is_one_clear_line(host: str) -> None:
+    refused = Door({"listeners": f"PLAINTEXT://{host}:0"})
+    with pytest.raises(StartupError, match=f"^Listener PLAINTEXT://{host}:0 cannot be bound: ") as told:
         refused.listeners.bind()
+    assert "--port" not in str(told.value), "another port would not help"
     refused.shut()
 
 
@@ -223,7 +230,7 @@ def test_overrides_of_an_unknown_host_are_one_clear_line_and_take_no_port(host: 
     )
     with pytest.raises(StartupError, match=rf"^max\.connections\.per\.ip\.overrides: host {host}: \w"):
         refused.listeners.bind()
-    socket.create_server(("127.0.0.1", port)).close()
+    take(port)
     refused.shut()
 
 
@@ -269,6 +276,10 @@ def test_a_nonsensical_bound_of_one_listener_is_a_config_error() -> None:
 
 def test_the_inter_broker_listener_goes_on_and_the_longest_idle_client_gives_way(door: Opener) -> None:
     here = door({**TWO, "max.connections": "2"})
+    here.knock("CLIENTS")
+    here.leave(here.knock("BROKERS"))
+    assert here.inside == 1, "there was room for both"
+    here.leave(here.clients[0])
     first = here.knock("CLIENTS")
     here.loop.clock.advance(10)
     second = here.knock("CLIENTS")
@@ -346,6 +357,14 @@ def test_one_address_has_its_share_only(door: Opener) -> None:
     here.knock()
     assert here.inside == 2
     assert not here.loop.closed[1:], "one that was never admitted is never told to have left"
+
+
+def test_whose_connections_have_all_ended_has_the_whole_share_again(door: Opener) -> None:
+    here = door({"max.connections.per.ip": "1"})
+    for _ in range(3):
+        client = here.knock()
+        assert here.inside == 1
+        here.leave(client)
 
 
 def test_shares_of_single_addresses_and_hosts(door: Opener) -> None:
@@ -558,6 +577,21 @@ def test_options_of_the_sockets(door: Opener) -> None:
             sock.detach()
 
 
+def test_unless_somebody_says_so_buffers_are_the_systems(door: Opener) -> None:
+    here = door({"socket.send.buffer.bytes": "-1"})
+    here.knock()
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()):
+        usual, _ = server.accept()
+        connection: Any = next(iter(here.loop.reactor.connections))
+        accepted = socket.socket(fileno=connection.fd)
+        for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
+            assert accepted.getsockopt(socket.SOL_SOCKET, option) == usual.getsockopt(
+                socket.SOL_SOCKET, option
+            )
+        accepted.detach()
+        usual.close()
+
+
 # -- a change of the config while it runs
 
 
@@ -615,17 +649,21 @@ def with_extra(host: str, port: int = 0) -> dict[str, str]:
     return {"listeners": f"PLAINTEXT://127.0.0.1:0,EXTRA://{host}:{port}", **EXTRA}
 
 
-def test_only_the_latest_change_counts_whenever_its_hosts_are_known(door: Opener) -> None:
-    here = door({"advertised.listeners": "PLAINTEXT://127.0.0.1:1"})
+def test_only_the_latest_change_counts_whenever_its_hosts_are_known(door: Opener, said: io.StringIO) -> None:
+    here = door({"advertised.listeners": "PLAINTEXT://127.0.0.1:1", "max.connections": "1"})
+    for _ in range(2):
+        here.knock()
     waiting: list[Callable[[], None]] = []
     here.look_up = lambda hosts, done: waiting.append(lambda: look_up(hosts, done))
-    change(here, **with_extra("localhost"))
+    change(here, max_connections="9", **with_extra("localhost"))
+    here.loop.turn(10)
+    assert here.inside == 2, "bounds need no host"
     here.look_up = look_up
-    change(here, max_connections_per_ip_overrides="localhost:1")
+    change(here, max_connections="9", max_connections_per_ip_overrides="127.0.0.1:3")
+    waiting[0]()
+    assert here.listeners.counts == {"PLAINTEXT": 2} and "ERROR" not in said.getvalue()
     here.knock()
     assert here.is_shown_out(here.knock())
-    waiting[0]()
-    assert here.listeners.counts == {"PLAINTEXT": 1} and here.is_shown_out(here.knock())
 
 
 def test_a_listener_that_came_has_its_bound_and_one_of_an_unknown_host_does_not_come(

@@ -215,6 +215,25 @@ def test_a_watch_is_called_while_its_descriptor_is_ready(loop: Loop) -> None:
     os.close(writer)
 
 
+def test_a_watch_that_another_closed_is_not_called_in_the_same_pass_or_later(loop: Loop) -> None:
+    """Whoever closes one may forget what it was for."""
+    pipes = [os.pipe() for _ in range(2)]
+    watches: list[Any] = []
+    calls: list[int] = []
+
+    def called(number: int) -> None:
+        calls.append(number)
+        watches[1 - number].close()
+
+    for number, (reader, writer) in enumerate(pipes):
+        watches.append(loop.reactor.watch(reader, lambda number=number: called(number)))
+        os.write(writer, b"x")
+    loop.turn(3)
+    assert len(calls) == 3 and len(set(calls)) == 1
+    for end in (end for pipe in pipes for end in pipe):
+        os.close(end)
+
+
 def test_control_comes_first_under_a_flood(loop: Loop) -> None:
     """However many sockets are ready, a post waits at most for the present pass and one turn of those who use little."""
     peers = [loop.peer()[0] for _ in range(200)]
@@ -275,6 +294,20 @@ def test_a_paused_listener_leaves_connections_in_the_backlog(loop: Loop) -> None
         assert len(loop.reactor.connections) == count
     for client in clients:
         client.close()
+
+
+def test_a_listener_that_is_closed_stays_so_whatever_it_is_told(loop: Loop) -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+    address = server.getsockname()
+    listener = loop.reactor.listen(server, lambda connection: True)
+    listener.pause()
+    listener.close()
+    listener.resume()
+    listener.close()
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(address)
+    loop.turn(3)
+    assert not loop.errors
 
 
 def test_a_peer_over_ipv6_has_an_address(loop: Loop) -> None:

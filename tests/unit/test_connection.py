@@ -298,6 +298,7 @@ def test_nobody_waits_for_less_than_is_asked(
     )
     monkeypatch.setattr(select, "poll", lambda: poll)
     assert readable([1, 2], seconds) == [] and waits == [ms]
+    assert not abandoned(1) and waits == [ms, 0], "that is known at once"
 
 
 def test_whoever_reads_no_more_has_abandoned_a_pipe(pipe: tuple[int, int]) -> None:

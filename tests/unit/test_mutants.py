@@ -19,6 +19,10 @@ LIMIT = 5 * 1024 * 1024
 def first(numbers, most=3, *, loud=False):
     """Text that stays."""
     log.info("text", 7)
+    if log.debugs:
+        log.debug("text", 7)
+    assert most > 0
+    self.last: int
     if numbers and len(numbers) < most:  # this too
         numbers.sort()
         self.count += 1
