@@ -33,7 +33,7 @@ HEADER = Struct(">qiibIhi")
 OVERHEAD = 61
 LENGTH_STARTS_AT = 12
 CRC_STARTS_AT = 21
-COMPRESSION_BITS, CONTROL_BIT = 7, 0x20
+COMPRESSION_BITS = 7
 WINDOW_BYTES = 4 << 20
 PROBE_BYTES = 64 << 10
 NO_OP_SIZE = OVERHEAD + len(metadata_records.NO_OP)
@@ -42,11 +42,12 @@ NO_OP_SIZE = OVERHEAD + len(metadata_records.NO_OP)
 class Contents:
     """What was found: where the log ends, in which epoch, and in which file the next batch goes."""
 
+    open_transaction: bool  # the log ends within one
+
     def __init__(self) -> None:
         self.end_offset = 0
         self.last_epoch = NO_EPOCH
         self.last_timestamp = -1  # of the last batch
-        self.open_transaction = False
         self.snapshots: list[tuple[int, int]] = []
         self.leftovers: list[str] = []
         self.segments: list[list[int]] = []  # [base offset, bytes], the active one last
@@ -79,7 +80,7 @@ class Replay:
 
     def take(self, path: str, batch: records.Batch, data: bytes, from_offset: int) -> None:
         """A batch of the log; of a snapshot see `batch` and `control`."""
-        if batch.attributes & CONTROL_BIT:
+        if batch.is_control:
             self.control(data)
         elif batch.size != NO_OP_SIZE or data[OVERHEAD:] != metadata_records.NO_OP:
             guarded(path, batch.base_offset, self, data, from_offset)

@@ -41,6 +41,8 @@ log = logger("metadata")
 
 
 class Upkeep:
+    commit: Commit  # as the controller's, which sets it
+
     def __init__(
         self, config: BrokerConfig, metadata: MetadataLog, clock: Clock, submit: Submit, run: Run
     ) -> None:
@@ -53,7 +55,6 @@ class Upkeep:
         self._interval_ms: int = config["metadata.log.max.snapshot.interval.ms"]
         damaged = [snapshot_of(os.path.basename(path)) for path, _ in metadata.contents.damaged]
         self.snapshots = [each for each in metadata.contents.snapshots if each not in damaged]
-        self.commit: Commit = lambda records, done: None  # as the controller's
         self._last_ms = clock.monotonic_ms()
         self._not_before_ms = 0  # after a snapshot that could not be made
         self._busy = False  # with a snapshot, or with what goes

@@ -9,6 +9,7 @@ import pytest
 from pykafkad import messages as m
 from pykafkad.cluster.image import Image
 from pykafkad.cluster.metadata_records import MetadataError
+from pykafkad.uuids import ZERO
 
 TOPIC_ID = b"\x01" * 16
 
@@ -133,7 +134,9 @@ def test_a_quota_is_set_and_removed() -> None:
         (m.UnregisterBrokerRecord(broker_id=3, broker_epoch=0), "broker 3 is not registered"),
         (m.RemoveAccessControlEntryRecord(id=TOPIC_ID), "there is no ACL"),
         (m.RemoveUserScramCredentialRecord(name="alice", mechanism=1), "has no credential"),
-        (m.ProducerIdsRecord(broker_id=1, next_producer_id=10), "go back from 20 to 10"),
+        (m.ProducerIdsRecord(broker_id=1, next_producer_id=19), "go back from 20 to 19"),
+        (m.PartitionChangeRecord(partition_id=-1, topic_id=TOPIC_ID), "has no partition -1"),
+        (m.ClearElrRecord(topic_name="other"), "there is no topic other"),
     ],
 )
 def test_what_cannot_be_is_refused(record: Any, why: str) -> None:
@@ -175,3 +178,183 @@ def test_eligibility_is_found_anew_only_where_there_is_any() -> None:
     image.apply(m.ClearElrRecord(topic_name=""))
     assert [each.eligible_leader_replicas for each in image.topics["orders"].partitions] == [[], []]
     assert image.before[TOPIC_ID] is partitions and partitions[1].eligible_leader_replicas == [1]
+
+
+def broker_change(**fields: Any) -> Any:
+    return m.BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=7, **fields)
+
+
+@pytest.mark.parametrize(
+    ("record", "drops"),
+    [
+        (registered(8), True),
+        (m.UnregisterBrokerRecord(broker_id=1, broker_epoch=7), True),
+        (m.FenceBrokerRecord(id=1, epoch=7), True),
+        (m.UnfenceBrokerRecord(id=1, epoch=7), True),
+        (broker_change(fenced=1), True),
+        (broker_change(log_dirs=[b"\5" * 16]), True),
+        (broker_change(in_controlled_shutdown=1), False),
+        (broker_change(cordoned_log_dirs=[b"\5" * 16]), False),
+        (change(isr=[1]), True),
+        (partition(1), True),
+        (config(2, "orders", "retention.ms", "1"), False),
+    ],
+)
+def test_what_was_made_of_a_topic_counts_until_it_or_its_replicas_change(record: Any, drops: bool) -> None:
+    image = image_with(registered(), topic(), partition())
+    image.topics["orders"].cache["view"] = "old"
+    image.apply(record)
+    assert bool(image.topics["orders"].cache) != drops
+
+
+def test_a_registration_changes_in_what_is_named() -> None:
+    image = image_with(registered(log_dirs=[b"\4" * 16], cordoned_log_dirs=None))
+    broker = image.brokers[1]
+
+    def state() -> tuple[Any, ...]:
+        return (
+            broker.fenced,
+            broker.in_controlled_shutdown,
+            broker.directories,
+            broker.cordoned_directories,
+        )
+
+    broker.fenced = False
+    image.apply(broker_change(fenced=1))
+    assert state() == (True, False, [b"\4" * 16], None)
+    image.apply(broker_change(log_dirs=[b"\5" * 16], cordoned_log_dirs=[b"\5" * 16]))
+    assert state() == (True, False, [b"\5" * 16], [b"\5" * 16])
+    image.apply(broker_change(in_controlled_shutdown=1, cordoned_log_dirs=[]))
+    assert state() == (True, True, [b"\5" * 16], [])
+    image.apply(m.UnfenceBrokerRecord(id=1, epoch=7))
+    assert not broker.fenced
+    image.apply(m.FenceBrokerRecord(id=1, epoch=7))
+    assert broker.fenced
+    image.apply(m.UnregisterBrokerRecord(broker_id=1, broker_epoch=7))
+    assert not image.brokers
+
+
+def test_a_replica_is_offline_with_its_broker_or_its_directory() -> None:
+    mine, other, lost = b"\4" * 16, b"\5" * 16, bytes(15) + b"\1"
+    image = image_with(registered(log_dirs=[mine, other], fenced=False), topic(), partition())
+    silent = m.RegisterBrokerRecord(broker_id=2, broker_epoch=1, fenced=False)
+    image.apply(silent)
+    for directory in (mine, other, ZERO, bytes(15) + b"\2"):  # or where it has not said yet in which
+        assert image.has_online(1, directory)
+    assert not image.has_online(1, lost) and not image.has_online(3, mine)
+    assert image.has_online(2, lost), "it does not say which directories it has"
+    image.apply(change(replicas=[1, 2, 3], directories=[lost, lost, lost]))
+    (found,) = image.topics["orders"].partitions
+    assert image.offline_replicas(found) == [1, 3]
+    image.apply(change(directories=[]))
+    assert image.offline_replicas(image.topics["orders"].partitions[0]) == [3]
+    image.apply(m.FenceBrokerRecord(id=2, epoch=1))
+    assert not image.has_online(2, mine)
+
+
+def test_features_count_from_their_record_on_and_level_0_is_none() -> None:
+    elr, version = "eligible.leader.replicas.version", "metadata.version"
+    image = Image()
+    assert (image.metadata_version, image.elr_enabled, image.finalized_features) == (0, False, {})
+    for name, level in ((version, 7), (elr, 1), ("group.version", 1), ("group.version", 0)):
+        image.apply(m.FeatureLevelRecord(name=name, feature_level=level))
+    assert (image.metadata_version, image.elr_enabled) == (7, True)
+    assert image.finalized_features == {version: 7, elr: 1}
+    image.kraft_version = 1
+    image.apply(m.FeatureLevelRecord(name=version, feature_level=30))
+    image.apply(m.FeatureLevelRecord(name=elr, feature_level=0))
+    assert image.finalized_features == {version: 30, "kraft.version": 1}
+    assert image.features == {version: 30} and not image.elr_enabled
+
+
+def test_every_change_of_topics_is_counted_and_no_other() -> None:
+    image = image_with(topic(), partition())
+    seen = [image.topic_changes]
+    for record in (partition(1), m.RemoveTopicRecord(topic_id=TOPIC_ID), topic()):
+        image.apply(record)
+        seen.append(image.topic_changes)
+    assert len(set(seen)) == 4
+    image.apply(config(2, "orders", "retention.ms", "1"))
+    assert image.topic_changes == seen[-1]
+
+
+def test_an_entitys_quotas_are_one_however_it_is_written() -> None:
+    def quota(key: str, value: float | None, *entity: tuple[str, str | None]) -> Any:
+        parts = [m.ClientQuotaRecord.EntityData(entity_type=kind, entity_name=name) for kind, name in entity]
+        return m.ClientQuotaRecord(entity=parts, key=key, value=value or 0.0, remove=value is None)
+
+    user, client = ("user", None), ("client-id", "app")
+    image = image_with(quota("a", 1.0, user, client), quota("b", 2.0, client, user), quota("a", 5.0, user))
+    assert image.client_quotas == {(client, user): {"a": 1.0, "b": 2.0}, (user,): {"a": 5.0}}
+    image.apply(quota("a", None, client, user))
+    image.apply(quota("nosuch", None, ("ip", "1.2.3.4")))
+    assert image.client_quotas == {(client, user): {"b": 2.0}, (user,): {"a": 5.0}}
+
+
+def test_credentials_tokens_acls_and_controllers_are_kept_until_they_are_removed() -> None:
+    scram = m.UserScramCredentialRecord(name="ann", mechanism=1)
+    token, acl = m.DelegationTokenRecord(token_id="t"), m.AccessControlEntryRecord(id=TOPIC_ID)
+    controller = m.RegisterControllerRecord(controller_id=3)
+    image = image_with(scram, token, acl, controller, m.ProducerIdsRecord(next_producer_id=5))
+    assert image.scram_users == {("ann", 1): scram} and image.delegation_tokens == {"t": token}
+    assert image.acls == {TOPIC_ID: acl} and image.controllers == {3: controller}
+    image.apply(m.ProducerIdsRecord(next_producer_id=5))
+    assert image.next_producer_id == 5 and image.offset == 4
+    for record in (
+        m.RemoveUserScramCredentialRecord(name="ann", mechanism=1),
+        m.RemoveDelegationTokenRecord(token_id="t"),
+        m.RemoveDelegationTokenRecord(token_id="nosuch"),
+        m.RemoveAccessControlEntryRecord(id=TOPIC_ID),
+    ):
+        image.apply(record)
+    assert not image.scram_users and not image.delegation_tokens and not image.acls
+
+
+def test_a_change_sets_every_field_that_it_names() -> None:
+    image = image_with(topic(), partition())
+    found = image.topics["orders"].partitions[0]
+    fields: dict[str, Any] = {
+        "isr": [2],
+        "replicas": [2, 3],
+        "removing_replicas": [1],
+        "adding_replicas": [3],
+        "directories": [ZERO, ZERO],
+        "eligible_leader_replicas": [3],
+        "last_known_elr": [4],
+        "leader_recovery_state": 1,
+    }
+    image.apply(change(**fields))
+    image.apply(change())
+    assert {name: getattr(found, name) for name in fields} == fields
+    assert (found.leader, found.leader_epoch, found.partition_epoch) == (1, 4, 11)
+    image.apply(change(leader_recovery_state=0))
+    assert found.leader_recovery_state == 0
+
+
+def test_a_snapshot_keeps_the_partitions_that_it_was_taken_of() -> None:
+    other = b"\2" * 16
+    image = image_with(topic(), partition(), topic("other", other))
+    was = image.topics["orders"].partitions[0]
+    was.eligible_leader_replicas = [1]
+    image.before = {}
+    for record in (change(isr=[]), partition(1), m.ClearElrRecord(topic_name="")):
+        image.apply(record)
+    added = m.PartitionRecord(partition_id=0, topic_id=other, replicas=[1])
+    image.apply(added)
+    assert image.before == {TOPIC_ID: [was], other: []}
+    assert (was.isr, was.eligible_leader_replicas, was.partition_epoch) == ([1], [1], 9)
+    now = image.topics["orders"].partitions
+    assert [(each.isr, each.partition_epoch) for each in now] == [([], 10), ([1], 9)]
+    assert now[0].eligible_leader_replicas == []
+
+
+def test_a_snapshot_keeps_the_configs_that_it_was_taken_of() -> None:
+    image = image_with(topic(), config(2, "orders", "a", "1"), config(2, "gone", "a", "1"))
+    held, gone = image.configs[2, "orders"], image.configs[2, "gone"]
+    image.before = {}
+    for record in (config(2, "orders", "a", "2"), config(2, "gone", "a", None), config(4, "7", "a", "1")):
+        image.apply(record)
+    assert (held, gone) == ({"a": "1"}, {"a": "1"})
+    assert image.topics["orders"].configs == image.configs[2, "orders"] == {"a": "2"}
+    assert image.topics["orders"].configs is image.configs[2, "orders"]
+    assert not image.configs[2, "gone"] and image.broker_configs("7") == {"a": "1"}
