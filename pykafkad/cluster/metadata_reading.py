@@ -36,7 +36,6 @@ CRC_STARTS_AT = 21
 COMPRESSION_BITS = 7
 WINDOW_BYTES = 4 << 20
 PROBE_BYTES = 64 << 10
-NO_OP_SIZE = OVERHEAD + len(metadata_records.NO_OP)
 
 
 class Contents:
@@ -82,7 +81,7 @@ class Replay:
         """A batch of the log; of a snapshot see `batch` and `control`."""
         if batch.is_control:
             self.control(data)
-        elif batch.size != NO_OP_SIZE or data[OVERHEAD:] != metadata_records.NO_OP:
+        elif data[OVERHEAD:] != metadata_records.NO_OP:
             guarded(path, batch.base_offset, self, data, from_offset)
 
     def batch(self, data: bytes, from_offset: int) -> None:
@@ -135,8 +134,8 @@ def read_directory(directory: str, image: Image, replay: Replay | None = None) -
     listing = Listing(directory)
     contents.snapshots, contents.leftovers = listing.snapshots, listing.leftovers
     for snapshot in reversed(listing.snapshots):
-        if snapshot[0] == 0 and contents.end_offset == 0:
-            read_snapshot(directory, (0, snapshot[1]), contents, replay)  # the voters alone (KIP-853)
+        if snapshot[0] == 0:
+            read_snapshot(directory, snapshot, contents, replay)  # the voters alone (KIP-853)
         elif read_snapshot(directory, snapshot, contents, replay):
             contents.end_offset, contents.last_epoch = contents.snapshot = snapshot
             image.offset = contents.end_offset - 1
@@ -192,25 +191,26 @@ def checked_snapshot(path: str, data: bytes) -> list[records.Batch]:
     end = batches[-1].position + batches[-1].size if batches else 0
     if end < len(data):
         raise MetadataError(f"{path}: {what_is_wrong(memoryview(data), end)} at byte {end}")
-    footer = metadata_records.control_key(metadata_records.SNAPSHOT_FOOTER)
-    keys = [
-        bytes(record.key or b"")
-        for batch in batches[-1:]
-        if batch.is_control
-        for record in records.batch_records(data[batch.position :])
-    ]
-    if keys[-1:] != [footer]:
+    if control_types(data, batches[:1])[:1] != [metadata_records.SNAPSHOT_HEADER]:
+        raise MetadataError(f"{path}: the snapshot has no header")
+    if control_types(data, batches[-1:])[-1:] != [metadata_records.SNAPSHOT_FOOTER]:
         raise MetadataError(f"{path}: the snapshot has no footer")
     return batches
 
 
+def control_types(data: bytes, batches: list[records.Batch]) -> list[int]:
+    return [
+        metadata_records.control_type(record.key)
+        for batch in batches
+        if batch.is_control
+        for record in records.batch_records(data[batch.position : batch.position + batch.size])
+    ]
+
+
 def snapshot_timestamp(data: bytes) -> int:
-    """When the last record that a snapshot covers was written, as its header says."""
-    size = LENGTH_STARTS_AT + int.from_bytes(data[8:12], "big")
-    for record in records.batch_records(data[:size]):
-        if metadata_records.control_type(record.key) == metadata_records.SNAPSHOT_HEADER:
-            return int.from_bytes((record.value or b"")[2:10], "big", signed=True)
-    return -1
+    """When the last record was written that a snapshot covers, as the header says that it begins with."""
+    header = next(records.batch_records(data)).value or b""
+    return int.from_bytes(header[2:10], "big", signed=True)
 
 
 # -- segments
@@ -219,18 +219,19 @@ def snapshot_timestamp(data: bytes) -> int:
 class Window:
     """Bytes of a segment from some position on, read a piece at a time."""
 
+    data: bytes  # once it is filled
+
     def __init__(self, path: str, position: int, want: int = WINDOW_BYTES) -> None:
         self._fd = os.open(path, os.O_RDONLY)
         self.size = os.fstat(self._fd).st_size
         self.position = position
-        self.data = b""
         self._want = self._piece = want
 
     def fill(self) -> None:
         self.data = self._read(self._want)
 
     def rest(self) -> memoryview:
-        return memoryview(self._read(self.size - self.position))
+        return memoryview(self._read(self.size))
 
     def _read(self, size: int) -> bytes:
         parts: list[bytes] = []
@@ -272,28 +273,28 @@ def read_segment(directory: str, base_offset: int, contents: Contents, replay: R
 
 def first_position(directory: str, path: str, index: SegmentIndex, contents: Contents) -> int:
     """Where to begin: behind most of what the snapshot covers, if index and log agree on where that is."""
-    if contents.end_offset <= index.base_offset:
-        return 0
     index.load(directory)
     position, last_offset = index.start_for(contents.end_offset)
-    if not 0 <= position < contents.segments[-1][1]:
-        position, last_offset = 0, -1
-    window = Window(path, position, PROBE_BYTES)
-    try:
-        window.fill()
-        found = memoryview(window.data)
-        good = position == 0 or (
-            len(found) > OVERHEAD
-            and what_is_wrong(found, 0) is None
-            and HEADER.unpack_from(found)[0] + HEADER.unpack_from(found)[6] == last_offset
-        )
-    finally:
-        window.close()
+    good = 0 < position < contents.segments[-1][1] and has_batch(path, position, last_offset)
     index.cut(last_offset if good else -1)
-    if not good or position == 0:
+    if not good:
         return 0
     contents.passed_over.append((index.base_offset, position))
     return position
+
+
+def has_batch(path: str, position: int, last_offset: int) -> bool:
+    """Whether a good batch begins there that ends at that offset."""
+    window = Window(path, position, PROBE_BYTES)
+    try:
+        window.fill()
+    finally:
+        window.close()
+    found = memoryview(window.data)
+    if what_is_wrong(found, 0) is not None:
+        return False
+    base_offset, *_, last_delta = HEADER.unpack_from(found)
+    return bool(base_offset + last_delta == last_offset)
 
 
 def read_batches(

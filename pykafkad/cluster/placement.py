@@ -35,6 +35,8 @@ log = logger("controller")
 
 
 class Placement:
+    some_offline: bool  # since the start, whose begin says so
+
     def __init__(
         self,
         image: Image,
@@ -51,7 +53,6 @@ class Placement:
         self._node_id = node_id
         self._commit = commit
         self._in_turn = in_turn
-        self.some_offline = False  # since the start
 
     def directory_of(self, name: str, index: int) -> bytes:
         """The one that the metadata names."""

@@ -265,6 +265,33 @@ def test_rights_are_taken_before_others_are_given() -> None:
     assert known.rules.allows(ANONYMOUS, HOST, WRITE, TOPIC, "t") and known.rules.count == 2
 
 
+def test_denials_count_first_and_end_last() -> None:
+    """In each slice somebody may do less rather than more."""
+    allowed = Acl(TOPIC, "t", 3, "User:*", "*", READ, ALLOW)
+    denied = allowed._replace(principal="User:ann", permission=DENY)
+    image, known = known_of(allowed, denied)
+    for number, acl in enumerate((allowed._replace(name="u"), denied._replace(name="u")), start=2):
+        image.apply(record_of(number.to_bytes(16), acl))
+    for number in range(2):
+        image.apply(messages.RemoveAccessControlEntryRecord(id=number.to_bytes(16)))
+    steps = known.publish(image.take_delta())
+    held: list[Acl] = [allowed, denied]
+    seen: list[list[Acl]] = []
+    for _ in steps:
+        now = [
+            each for each in (*held, *(each._replace(name="u") for each in held)) if known.rules.holds(each)
+        ]
+        seen += [now] if not seen or seen[-1] != now else []
+    new_allowed, new_denied = (each._replace(name="u") for each in held)
+    assert seen == [
+        [allowed, denied],
+        [allowed, denied, new_denied],
+        [denied, new_denied],
+        [denied, new_allowed, new_denied],
+        [new_allowed, new_denied],
+    ]
+
+
 def test_an_acl_that_a_log_has_twice_goes_with_the_last_of_them() -> None:
     one = Acl(TOPIC, "t", 3, "User:*", "*", READ, ALLOW)
     image, known = known_of(one, one)

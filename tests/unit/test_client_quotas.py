@@ -12,7 +12,13 @@ import pytest
 from pykafkad import messages
 from pykafkad.clock import ManualClock
 from pykafkad.cluster.client_quotas import Change, ClientQuotas, Filter, same
-from pykafkad.errors import INVALID_REQUEST, KafkaError
+from pykafkad.errors import (
+    INVALID_REQUEST,
+    KAFKA_STORAGE_ERROR,
+    POLICY_VIOLATION,
+    UNSUPPORTED_VERSION,
+    KafkaError,
+)
 from pykafkad.net import hosts
 from pykafkad.slices import finish
 from tests.unit.config_kit import handler, open_configurable
@@ -106,7 +112,19 @@ def test_of_an_entity_that_is_named_twice_the_first_counts(broker: Any) -> None:
         ({"user": "x"}, {"nosuch": 1.0}, "Invalid configuration key nosuch"),
         ({"ip": "1.2.3.4"}, {RATE: 1.0}, f"Invalid configuration key {RATE}"),
         ({"user": "x"}, {RATE: 0.0}, f"Quota {RATE} must be greater than 0"),
+        ({"user": "x"}, {RATE: -1.0}, f"Quota {RATE} must be greater than 0"),
         ({"user": "x"}, {RATE: 1.5}, f"{RATE} cannot be a fractional value."),
+        ({"user": "x"}, {RATE: 1.00001}, f"{RATE} cannot be a fractional value."),
+        (
+            {"ip": "1.2.3.4"},
+            {"connection_creation_rate": 2.0**31},
+            "Proposed value for connection_creation_rate is too large for an INT.",
+        ),
+        (
+            {"ip": "1.2.3.4", "user": "x"},
+            {"connection_creation_rate": 1.0},
+            "Invalid quota entity combination, IP entity shouldnot be combined with User or ClientId",
+        ),
         ({"user": "x"}, {RATE: 1e30}, f"Proposed value for {RATE} is too large for a LONG."),
         (
             {"ip": "1.2.3.4"},
@@ -118,6 +136,48 @@ def test_of_an_entity_that_is_named_twice_the_first_counts(broker: Any) -> None:
 def test_what_is_refused(broker: Any, entity: Entity, values: dict[str, float], why: str) -> None:
     assert alter(broker, entry(entity, **values)) == [(INVALID_REQUEST, why)]
     assert broker.image.client_quotas == {}
+
+
+@pytest.mark.parametrize(
+    ("entity", "values"),
+    [
+        ({"user": "x"}, {RATE: 1e-9 + 1, "request_percentage": 0.001}),
+        ({"client-id": None}, {RATE: 2.0**63, "controller_mutation_rate": 1.5}),
+        ({"ip": "1.2.3.4"}, {"connection_creation_rate": 2.0**31 - 1}),
+        ({"ip": None}, {"connection_creation_rate": 1.0}),
+    ],
+)
+def test_the_smallest_and_the_largest_that_a_quota_may_be(
+    broker: Any, entity: Entity, values: dict[str, float]
+) -> None:
+    assert alter(broker, entry(entity, **values)) == [(0, None)]
+    assert list(broker.image.client_quotas.values()) == [values]
+
+
+def test_a_request_makes_ten_thousand_records_at_most(broker: Any) -> None:
+    def asked(count: int) -> list[Change]:
+        told: list[Any] = []
+        changes = [Change({"user": f"u{number}"}, [(RATE, 5.0)]) for number in range(count)]
+        broker.client_quotas.alter(changes, False, told.append)
+        (answered,) = told
+        return list(answered)
+
+    refused = asked(10_001)
+    assert {each.error.code for each in refused if each.error is not None} == {POLICY_VIOLATION}
+    assert len(refused) == 10_001 and broker.image.client_quotas == {}
+    assert not any(each.error for each in asked(10_000))
+    assert len(broker.image.client_quotas) == 10_000
+
+
+def test_nothing_counts_where_the_disk_fails(broker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = KafkaError(KAFKA_STORAGE_ERROR, "no")
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.controller, "commit", lambda records, done: done(failure))
+        bad = entry({"user": "bob"}, nosuch=1.0)
+        found_bad, failed = alter(broker, bad, entry({"user": "ann"}, producer_byte_rate=5))
+    assert failed == (KAFKA_STORAGE_ERROR, "no") and found_bad[0] == INVALID_REQUEST
+    assert alter(broker, entry({"user": "ann"}, producer_byte_rate=5)) == [(0, None)]
+    assert found(broker) == {"user=ann": {RATE: 5.0}}
 
 
 def test_host_names_are_looked_up_apart(broker: Any) -> None:
@@ -246,22 +306,51 @@ def test_filters(broker: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "components",
+    ("components", "why"),
     [
-        [("", 0, "x")],
-        [("nosuch", 0, "x")],
-        [("user", 0, None)],
-        [("user", 1, "x")],
-        [("user", 2, "x")],
-        [("user", 3, None)],
-        [("user", 0, "x"), ("user", 2, None)],
-        [("ip", 2, None), ("user", 2, None)],
+        ([("", 0, "x")], "Invalid empty entity type."),
+        ([("nosuch", 0, "x")], "Unsupported entity type nosuch"),
+        ([("user", 0, None)], "Request specified MATCH_TYPE_EXACT, but set match string to null."),
+        (
+            [("user", 1, "x")],
+            "Request specified MATCH_TYPE_DEFAULT, but also specified a match string.",
+        ),
+        (
+            [("user", 2, "x")],
+            "Request specified MATCH_TYPE_SPECIFIED, but also specified a match string.",
+        ),
+        ([("user", 3, None)], "Unknown match type 3"),
+        (
+            [("user", 0, "x"), ("user", 2, None)],
+            "Entity type user cannot appear more than once in the filter.",
+        ),
+        (
+            [("user", 2, None), ("user", 0, "x")],
+            "Entity type user cannot appear more than once in the filter.",
+        ),
+        (
+            [("ip", 2, None), ("user", 2, None)],
+            "Invalid entity filter component combination. IP filter component should not be used with"
+            " user or clientId filter component.",
+        ),
     ],
     ids=str,
 )
-def test_filters_that_make_no_sense(components: list[tuple[str, int, str | None]]) -> None:
-    with pytest.raises(KafkaError):
+def test_filters_that_make_no_sense(components: list[tuple[str, int, str | None]], why: str) -> None:
+    with pytest.raises(KafkaError) as caught:
         Filter(components, strict=False)
+    unknown = why.startswith("Unsupported")
+    assert (caught.value.code, caught.value.text) == (
+        UNSUPPORTED_VERSION if unknown else INVALID_REQUEST,
+        why,
+    )
+
+
+def test_a_filter_of_addresses_alone_makes_sense() -> None:
+    """Whether it asks for one, for all, or for the default of all."""
+    entity = (("ip", "1.2.3.4"),)
+    for match, takes in ((("ip", 2, None), True), (("ip", 0, "1.2.3.4"), True), (("ip", 1, None), False)):
+        assert Filter([match], strict=True).takes(entity) == takes
 
 
 def test_not_a_number_is_the_same_as_itself_alone() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 from struct import pack_into
@@ -13,7 +14,7 @@ from pykafkad import messages as m
 from pykafkad.cluster import metadata_records
 from pykafkad.cluster.image import Image
 from pykafkad.cluster.metadata_files import DIRECTORY, segment_name, snapshot_name
-from pykafkad.cluster.metadata_index import SegmentIndex
+from pykafkad.cluster.metadata_index import ENTRY, SegmentIndex
 from pykafkad.cluster.metadata_reading import Contents, read_directory
 from pykafkad.cluster.metadata_records import MetadataError, encode
 from pykafkad.cluster.metadata_upkeep import write_snapshot
@@ -38,9 +39,17 @@ class Made:
         path.write_bytes(b"".join(parts))
         return path
 
-    def snapshot(self, end: int, *values: bytes, epoch: int = 1, ends: Any = (FOOTER,)) -> Path:
-        header = m.SnapshotHeaderRecord(last_contained_log_timestamp=SNAPSHOT_MS).encode(0)
-        begins = [(metadata_records.SNAPSHOT_HEADER, bytes(header))]
+    def snapshot(
+        self,
+        end: int,
+        *values: bytes,
+        epoch: int = 1,
+        written_ms: int = SNAPSHOT_MS,
+        quorum: Any = (),
+        ends: Any = (FOOTER,),
+    ) -> Path:
+        header = m.SnapshotHeaderRecord(last_contained_log_timestamp=written_ms).encode(0)
+        begins = [(metadata_records.SNAPSHOT_HEADER, bytes(header)), *quorum]
         parts = [control(0, *begins, epoch=epoch), batch(1, *values, epoch=epoch) if values else b""]
         parts += [control(1 + len(values), *ends, epoch=epoch)] if ends else []
         write_snapshot(str(self.path), (end, epoch), [part for part in parts if part])
@@ -113,6 +122,19 @@ def test_a_log_is_read_up_to_its_end(made: Made) -> None:
     assert (found.open_transaction, found.unknown) == (False, [])
 
 
+def test_nothing_stays_open(made: Made) -> None:
+    made.snapshot(2, topic(0))
+    made.segment(0, topics(0, 3))
+    index = SegmentIndex(0)
+    index.entries += ENTRY.pack(1, 9)
+    index.save(str(made.path))
+    before = os.listdir("/proc/self/fd")
+    made.read()
+    made.segment(0, topics(5))
+    made.refused()
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_an_empty_directory_holds_nothing(made: Made) -> None:
     found = made.read()
     assert (found.end_offset, found.last_epoch, found.last_timestamp) == (0, -1, -1)
@@ -123,13 +145,29 @@ def test_an_empty_directory_holds_nothing(made: Made) -> None:
 def test_a_log_is_read_a_window_at_a_time_and_a_batch_may_be_larger_than_one(made: Made) -> None:
     large = UNKNOWN_TYPE + bytes(9 << 20)
     small = UNKNOWN_TYPE + bytes(1 << 20)
-    parts = [batch(offset, small) for offset in range(10)]
+    parts = [batch(0, large), *(batch(offset, small) for offset in range(1, 10))]
     parts += [topics(10), batch(11, large), topics(12)]
     made.segment(0, *parts, topics(13)[:-1])
     found = made.read()
     assert (found.end_offset, made.topics) == (13, ["t10", "t12"])
     assert found.segments == [[0, sum(map(len, parts))]]
     assert found.replayed_bytes == sum(map(len, parts))
+
+
+def test_each_part_of_a_log_is_read_about_once_however_little_a_read_gives(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given, pread = [], os.pread
+
+    def short(fd: int, size: int, at: int) -> bytes:
+        given.append(pread(fd, min(size, 300_000), at))
+        return given[-1]
+
+    parts = [batch(offset, UNKNOWN_TYPE + bytes(99_000)) for offset in range(200)]
+    made.segment(0, *parts)
+    monkeypatch.setattr(os, "pread", short)
+    assert made.read().end_offset == 200
+    assert sum(map(len, given)) < 1.1 * sum(map(len, parts))
 
 
 def test_the_first_records_of_which_nothing_is_known_are_told(made: Made) -> None:
@@ -345,6 +383,20 @@ def test_a_snapshot_without_a_log_says_when_its_last_record_was_written(made: Ma
     found = made.read()
     assert (found.end_offset, found.last_epoch, found.last_timestamp) == (3, 2, SNAPSHOT_MS)
     assert (made.image.offset, made.topics, found.segments) == (2, ["t0"], [])
+    made.snapshot(4, topic(0), written_ms=-1)
+    assert made.read().last_timestamp == -1
+
+
+def test_a_snapshot_of_nothing_has_the_voters_alone(made: Made) -> None:
+    made.snapshot(0, epoch=3, quorum=metadata_records.quorum(1, b"voters"))
+    found = made.read()
+    assert (found.voters, found.kraft_version, found.snapshot) == (b"voters", 1, None)
+    assert (found.end_offset, found.last_epoch, made.image.offset) == (0, -1, -1)
+    made.segment(0, topics(0, epoch=2))
+    assert (made.read().end_offset, made.topics) == (1, ["t0"])
+    made.snapshot(1, topic(0), epoch=2)
+    found = made.read()
+    assert (found.snapshot, found.last_epoch, found.voters) == ((1, 2), 2, b"")
 
 
 @pytest.mark.parametrize(
@@ -394,7 +446,9 @@ def test_an_older_snapshot_serves_where_a_newer_one_is_damaged(made: Made) -> No
     assert found.snapshots == [(1, 1), (2, 1)]
 
 
-@pytest.mark.parametrize("damage", ["footer", "last", "key", "torn", "more", "bit", "empty", "magic"])
+@pytest.mark.parametrize(
+    "damage", ["footer", "last", "key", "torn", "more", "bit", "empty", "magic", "begin"]
+)
 def test_a_damaged_snapshot_is_named_where_its_records_are_missing(made: Made, damage: str) -> None:
     rows: dict[str, Any] = {
         "footer": (),
@@ -417,9 +471,12 @@ def test_a_damaged_snapshot_is_named_where_its_records_are_missing(made: Made, d
     elif damage == "magic":
         data[header.size + 16] = 1
         why = f"magic 1 at byte {header.size}"
+    elif damage in ("begin", "empty"):
+        del data[: header.size if damage == "begin" else len(data)]
+        why = "the snapshot has no header"
     else:
         why = "the snapshot has no footer"
-    path.write_bytes(b"" if damage == "empty" else data)
+    path.write_bytes(data)
     made.segment(5, topics(5))
     assert made.refused() == (
         f"{segment_name(5)}: offset 5 follows -1, records are missing; {path.name}: {why}"
@@ -479,3 +536,43 @@ def below(parts: list[bytes], place: int) -> int:
         at += len(parts[number])
         number += 1
     return number * 3 + 2
+
+
+@pytest.mark.parametrize(
+    ("entry", "trusted"),
+    [
+        ((1, 1), True),  # the second batch ends at offset 3
+        ((0, 1), False),
+        ((1, 0), False),
+        ((1, 2), False),
+        ((2, 1), False),
+    ],
+)
+def test_an_index_is_believed_where_the_log_says_so(
+    made: Made, entry: tuple[int, int], trusted: bool
+) -> None:
+    parts = [topics(offset, 2) for offset in (0, 2, 4)]
+    places = [0, len(parts[0]), len(parts[0]) + 1]
+    made.segment(0, *parts)
+    made.snapshot(5, *map(topic, range(5)))
+    index = SegmentIndex(0)
+    number, place = entry
+    index.entries += ENTRY.pack(2 * number + 1, places[place])
+    index.save(str(made.path))
+    found = made.read()
+    assert found.passed_over == ([(0, places[1])] if trusted else [])
+    assert made.topics == [f"t{number}" for number in range(6)]
+
+
+@pytest.mark.parametrize("place", [-1, 0, 1 << 20])
+def test_an_index_that_leads_beyond_the_log_is_not_followed(made: Made, place: int) -> None:
+    data = topics(0, 2)
+    made.segment(0, data)
+    made.snapshot(2, topic(0))
+    for position in (place, len(data)):
+        index = SegmentIndex(0)
+        index.entries += ENTRY.pack(1, position)
+        index.save(str(made.path))
+        found = made.read()
+        assert found.passed_over == [] and found.segments == [[0, len(data)]]
+        assert found.active is not None and not found.active.entries

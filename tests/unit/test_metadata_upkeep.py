@@ -104,6 +104,44 @@ def test_the_log_rolls_by_age(tmp_path: Path) -> None:
     assert [base for base, _ in log.segments] == [0, 3]
 
 
+def bases_of(directory: Path, sizes: int, advances: list[int], **limits: int) -> list[int]:
+    """The segments that NoOps make of which each is appended after so many milliseconds."""
+    log = MetadataLog(str(directory), clock := ManualClock(), segment_bytes=NO_OP_BATCH * sizes, **limits)
+    log.open()
+    for advance in advances:
+        clock.advance(advance)
+        log.append([(m.NoOpRecord(), 0)])
+    log.close()
+    return [base for base, _ in log.segments]
+
+
+NO_OP_BATCH = 72
+
+
+def test_a_segment_is_exactly_as_large_and_as_old_as_it_may_be(tmp_path: Path) -> None:
+    assert bases_of(tmp_path / "large", 3, [0] * 7) == [0, 3, 6]
+    assert bases_of(tmp_path / "tiny", 0, [0] * 3) == [0, 1, 2], "each has a batch, however small it is to be"
+    assert bases_of(tmp_path / "old", 99, [5, 900, 100, 1, 1000, 1], segment_ms=1000) == [0, 3, 5]
+
+
+def test_the_age_of_a_segment_counts_over_a_restart(tmp_path: Path) -> None:
+    clock = ManualClock()
+    for advance in (0, 600, 400, 1):
+        log = MetadataLog(str(tmp_path), clock, segment_ms=1000)
+        log.open()
+        clock.advance(advance)
+        log.append([(m.NoOpRecord(), 0)])
+        log.close()
+    assert [base for base, _ in log.segments] == [0, 3]
+
+
+def test_a_log_that_is_closed_leaves_no_file_open(tmp_path: Path) -> None:
+    before = os.listdir("/proc/self/fd")
+    for count in (0, 1, 4):
+        bases_of(tmp_path / str(count), 1, [0] * count)
+    assert os.listdir("/proc/self/fd") == before
+
+
 @pytest.mark.parametrize("base_offset", [67, 136, 205])
 def test_indexes_of_a_closed_segment_are_as_kafka_makes_them(
     golden: Path, tmp_path: Path, base_offset: int

@@ -351,3 +351,255 @@ def test_a_deleted_partition_is_freed_without_the_collector(node: Node) -> None:
         assert [each() for each in left] == [None, None]
     finally:
         gc.enable()
+
+
+def test_a_log_directory_that_fails_is_everybodys_answer(node: Node) -> None:
+    replica, directory = node.replica, node.replica.log_directory
+    node.append()
+    assert replica.is_online and replica.is_writable
+    assert replica.has_committed(1) and not replica.has_committed(2)
+    directory.failure = "input/output error"
+    assert not replica.is_online and not replica.is_writable
+    for ask in (replica.has_committed, replica.check_appended):
+        assert code(ask, 1) == errors.KAFKA_STORAGE_ERROR
+    directory.failure = None
+    replica.become_follower(1, 2)
+    assert replica.is_online and not replica.is_writable and not replica.has_followers
+    assert code(replica.append_built, b"", NOW_MS) == errors.NOT_LEADER_OR_FOLLOWER
+
+
+def test_acks_1_is_answered_when_it_is_written_here(node: Node) -> None:
+    replica = node.replica
+    replica.become_leader(1, (1, 2), (1, 2))
+    assert replica.has_followers
+    replica.log.append(batch(b"v"), NOW_MS)
+    assert not replica.check_appended(1, acks=1)
+    replica.log.commit()
+    assert replica.check_appended(1, acks=1) and not replica.check_appended(1)
+    replica.isr_confirmed(1, (1,), 1)
+    replica.check_append(1)
+    assert replica.check_appended(1, acks=1) and not replica.check_appended(1), "it is not committed"
+
+
+@pytest.mark.parametrize(("message", "segment", "most"), [(1_000, 2_000, 1_000), (2_000, 1_000, 1_000)])
+def test_a_batch_is_no_larger_than_a_message_or_a_segment_may_be(
+    node: Node, message: int, segment: int, most: int
+) -> None:
+    config = topic_config(max_message_bytes=message, segment_bytes=segment)
+    node.replica.log.update_settings(node.logs.settings("orders", config))
+    assert node.replica.batch_bytes_max == most
+
+
+def test_the_lowest_start_of_those_that_live_is_told(node: Node) -> None:
+    replica = node.replica
+    node.append(5)
+    replica.become_leader(1, (1, 2, 3), (1, 2))
+    assert replica.low_watermark({1, 2}) == -1, "2 has not said yet"
+    replica.follower_fetched(2, 5, 2)
+    replica.follower_fetched(3, 0, 0)
+    replica.delete_records(3)
+    assert replica.low_watermark({1, 2}) == 2 and replica.low_watermark({1, 2, 3}) == 0
+    assert replica.low_watermark({1}) == replica.log_start_offset == 3
+
+
+def test_who_waits_for_deletions_hears_of_each_start_and_followers_of_the_leaders(node: Node) -> None:
+    replica = node.replica
+    node.append(3)
+    replica.become_leader(1, (1, 2), (1, 2))
+    replica.follower_fetched(2, 3, 0)
+    told: list[Any] = []
+    node.replicas.advanced = told.append
+    replica.follower_fetched(2, 3, 0)
+    assert told == []
+    replica.follower_fetched(2, 3, 1)
+    assert told == [replica]
+    replica.delete_records(1)
+    assert told == [replica], "no follower waits"
+    replica.tail = Tail(replica.name)
+    replica.delete_records(2)
+    assert told == [replica, replica.tail]
+
+
+def test_a_follower_joins_where_the_controller_would_have_it_and_it_is_one(node: Node) -> None:
+    replica = node.replica
+    replica.become_leader(1, (1, 2, 3), (1, 2))
+    asked: list[tuple[int, int]] = []
+
+    def may(broker_id: int, broker_epoch: int) -> bool:
+        asked.append((broker_id, broker_epoch))
+        return len(asked) > 1
+
+    node.replicas.may_be_in_sync = may
+    replica.follower_fetched(3, 0, 0, 7)
+    assert (asked, node.asked) == ([(3, 7)], [])
+    assert replica.leadership is not None and replica.leadership.followers[3].broker_epoch == 7
+    replica.follower_fetched(3, 0, 0, 8)
+    assert (asked, node.asked) == ([(3, 7), (3, 8)], [[1, 2, 3]])
+    with pytest.raises(KeyError):
+        replica.follower_fetched(9, 0, 0)
+
+
+class Resting:
+    """A fetch session, as far as a replica asks it."""
+
+    def __init__(self, rests: bool = True) -> None:
+        self.is_resting, self.last_used_ms = rests, 0
+        self.waiters: dict[Any, None] = {}
+        self.stirred: list[Any] = []
+
+    def rest(self, followed: Any) -> bool:
+        return self.is_resting
+
+    def rests(self, followed: Any) -> bool:
+        return self.is_resting
+
+    def stir(self, followed: Any) -> None:
+        self.stirred.append(followed)
+
+
+def told(**changes: int) -> Any:
+    """What a follower was told that has the two records there are."""
+    known = {"fetch_offset": 2, "high_watermark": 2, "log_start_offset": 0, "current_leader_epoch": 1}
+    return SimpleNamespace(**{**known, **changes})
+
+
+def all_told(node: Node, session: Resting, followed: Any, follower: int = 2) -> bool:
+    """Whether the partition rests in that session."""
+    node.replica.let_rest(follower, session, followed)  # type: ignore[arg-type]
+    return node.replica.tail is not None and follower in node.replica.tail.resting
+
+
+@pytest.mark.parametrize(
+    ("changes", "rests"),
+    [
+        ({}, True),
+        ({"current_leader_epoch": -1}, True),
+        ({"current_leader_epoch": 0}, False),
+        ({"fetch_offset": 1}, False),
+        ({"high_watermark": 1}, False),
+        ({"log_start_offset": 1}, False),
+        ({"log_start_offset": -1}, False),
+    ],
+)
+def test_a_partition_rests_where_its_follower_has_all_and_knows_all(
+    node: Node, changes: dict[str, int], rests: bool
+) -> None:
+    replica = node.replica
+    replica.become_leader(1, (1, 2, 3), (1, 2))
+    node.append(2)
+    assert not all_told(node, Resting(), told()), "its last fetch did not say so"
+    replica.follower_fetched(2, 2, 0)
+    replica.isr_refused(1)
+    assert all_told(node, Resting(), told(**changes)) == rests
+    assert not all_told(node, Resting(), told(), follower=3), "it is not in sync"
+    assert not all_told(node, Resting(rests=False), told(**changes)) or rests
+
+
+@pytest.mark.parametrize(
+    "news",
+    [
+        lambda node: node.append(),
+        lambda node: node.replica.delete_records(1),
+        lambda node: node.replica.become_follower(2, 2),
+        lambda node: node.replica.become_leader(2, (1, 2), (1, 2)),
+        lambda node: node.replica.assigned((1, 2, 3)),
+        lambda node: node.replica.isr_confirmed(1, (1, 2), 5),
+        lambda node: node.replica.isr_refused(1),
+        lambda node: node.replica.follower_fetched(2, 2, 0),
+        lambda node: node.logs.delete("orders", 0),
+    ],
+)
+def test_whatever_may_be_news_stirs_a_partition_that_rests(node: Node, news: Any) -> None:
+    replica = node.replica
+    replica.become_leader(1, (1, 2), (1, 2))
+    node.append(2)
+    replica.follower_fetched(2, 2, 0)
+    session, followed = Resting(), told()
+    session.waiters = {"somebody": None}
+    advanced: list[Any] = []
+    assert all_told(node, session, followed)
+    node.replicas.advanced = advanced.append
+    news(node)
+    assert session.stirred == [followed] and replica.tail is not None and not replica.tail.resting
+    assert session in advanced or news.__code__.co_names[-1] == "follower_fetched"
+
+
+def test_who_rests_is_in_sync_as_long_as_his_session_is_used(node: Node) -> None:
+    replica = node.replica
+    replica.become_leader(1, (1, 2), (1, 2))
+    node.append(2)
+    replica.follower_fetched(2, 2, 0)
+    session = Resting()
+    assert all_told(node, session, told())
+    node.replicas.advanced = lambda each: None
+    node.clock.advance(LAG_MS + 1)
+    session.last_used_ms = node.replicas.now_ms()
+    node.append()
+    replica.check_isr()
+    assert session.stirred and node.asked == []
+    node.clock.advance(LAG_MS + 1)
+    replica.check_isr()
+    assert node.asked == [[1]]
+
+
+def test_while_a_log_is_cut_nothing_is_fetched(node: Node) -> None:
+    replica = node.replica
+    node.append(3)
+    replica.become_follower(1, 2)
+    log, begun = replica.log, []
+    fake: Any = SimpleNamespace(
+        log_end_offset=1,
+        truncate=lambda offset, wanted, done: begun.append((offset, done)),
+        start_anew=lambda offset, wanted, done: begun.append((offset, done)),
+    )
+    for begin in (replica.cut_at, replica.start_anew):
+        ended: list[Any] = []
+        replica.log = fake
+        begin(7, ended.append)
+        assert not replica.is_ready and ended == []
+        (at, done) = begun.pop()
+        done(None)
+        assert at == 7 and replica.is_ready and ended == [None] and replica.is_settled
+        replica.log = log
+
+
+def test_what_was_fetched_is_settled_when_it_is_written(node: Node) -> None:
+    replica = node.replica
+    replica.become_follower(1, 2)
+    data = records_of(b"a", b"b")
+    replica.append_fetched(data, 0, 0, NOW_MS)
+    assert not replica.is_settled and replica.next_fetch == (2, 1)
+    node.logs.commit()
+    assert replica.is_settled
+
+
+def records_of(*keys: bytes) -> bytes:
+    from pykafkad.hot import records
+
+    return records.build([(None, key, [], NOW_MS) for key in keys], base_offset=0, leader_epoch=1)
+
+
+def test_another_assignment_of_the_same_epoch_counts_at_once(node: Node) -> None:
+    replica = node.replica
+    replica.become_leader(1, (1, 2), (1, 2))
+    node.append()
+    replica.follower_fetched(2, 1, 0)
+    assert replica.high_watermark == 1
+    replica.assigned((1, 2, 3))
+    leadership = replica.leadership
+    assert leadership is not None and leadership.followers.keys() == {2, 3}
+    assert leadership.followers[2].end_offset == 1
+    replica.assigned((1,))
+    assert not replica.has_followers
+    replica.become_follower(2, 2)
+    replica.assigned((1, 2))
+    assert replica.leadership is None
+
+
+def test_whoever_made_promises_hears_that_it_resigned(node: Node) -> None:
+    resigned: list[Any] = []
+    node.replicas.resigned = resigned.append
+    node.replica.become_leader(1, (1, 2), (1, 2))
+    assert resigned == []
+    node.replica.become_follower(2, 2)
+    assert resigned == [node.replica] and (node.replica.leader_epoch, node.replica.leader_id) == (2, 2)
