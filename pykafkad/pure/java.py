@@ -57,11 +57,6 @@ def concurrent_order(keys: Iterable[int], code_of: Callable[[int], int]) -> list
     return sorted(found, key=lambda key: spread(code_of(key)) & (table - 1))
 
 
-def shown_set(names: Iterable[str]) -> str:
-    """HashSet.toString."""
-    return f"[{', '.join(set_order(names))}]"
-
-
 def as_int(number: int) -> int:
     """The low 32 bits as Java's int."""
     number &= 0xFFFFFFFF

@@ -164,6 +164,16 @@ def test_records_of_old_versions_have_no_rebalance_timeout_and_no_time(room: Roo
     assert values(room)[-1].generation == 4
 
 
+def test_the_leader_is_the_one_that_the_record_names(room: Room) -> None:
+    members = [GroupMetadataValue.MemberMetadata(member_id=each, session_timeout=9_000) for each in "abc"]
+    value = GroupMetadataValue(
+        protocol_type="consumer", generation=3, protocol="range", leader="b", members=members
+    )
+    room.groups.is_loading = True
+    room.groups.replay(GroupMetadataKey(group="group"), value)
+    assert room.group().roster.leader_id == "b"
+
+
 def test_a_record_that_contradicts_itself_does_not_stop_the_load(room: Room) -> None:
     Metadata = GroupMetadataValue.MemberMetadata
     members = [

@@ -174,6 +174,14 @@ def test_a_followers_session_does_not_give_way_to_an_equal_one() -> None:
     assert create(cache, 3, privileged=True, now_ms=EVICTION_MS + 1) is not None
 
 
+def test_what_rests_counts_for_the_worth_of_a_session() -> None:
+    cache = sessions(1)
+    session = create(cache, 2, privileged=True)
+    assert session.rest(next(iter(session.partitions.values())))
+    session.last_used_ms = EVICTION_MS + 1
+    assert create(cache, 2, privileged=True, now_ms=EVICTION_MS + 1) is None
+
+
 def test_a_follower_takes_the_place_of_a_young_consumer() -> None:
     cache = sessions(1)
     create(cache, 9)

@@ -51,8 +51,9 @@ def test_an_old_client_says_how_long_an_offset_is_kept(desk: GroupDesk) -> None:
     assert (record.value or b"")[:2] == b"\0\1"  # the one version of the value that has room for it
 
 
-def test_a_member_of_no_group_cannot_commit(desk: GroupDesk) -> None:
-    fields: dict[str, Any] = {"member_id": "m", "generation_id_or_member_epoch": 1}
+@pytest.mark.parametrize("generation", [0, 1])
+def test_a_member_of_no_group_cannot_commit(desk: GroupDesk, generation: int) -> None:
+    fields: dict[str, Any] = {"member_id": "m", "generation_id_or_member_epoch": generation}
     assert desk.commit("g", (0, 5), **fields) == [errors.ILLEGAL_GENERATION]
     assert desk.commit("g", (0, 5), version=9, **fields) == [errors.GROUP_ID_NOT_FOUND]
     assert desk.listed() == {}

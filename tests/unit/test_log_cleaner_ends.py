@@ -147,13 +147,11 @@ def test_what_is_known_of_a_partition_moves_with_it(tmp_path: Path) -> None:
     partition = home.create()
     begin(home, partition)
     home.finish()
-    home.cleaner.uncleanable[partition.log_directory.path] = {("orders", 0)}
+    home.cleaner.uncleanable.add(partition)
     source = partition.log_directory
     target = next(each for each in home.manager.online if each is not source)
     home.manager.moves.ask("orders", 0, target.path)
     assert home.cleaner.is_uncleanable(partition)
-    assert home.cleaner.uncleanable_count(source) == 0
-    assert home.cleaner.uncleanable_count(target) == 1
     moved = checkpoints.read_offsets(f"{target.path}/{checkpoints.CLEANED}")
     left = checkpoints.read_offsets(f"{source.path}/{checkpoints.CLEANED}")
     assert (moved, left) == ({("orders", 0): 3}, {})
@@ -223,10 +221,8 @@ def test_a_damaged_log_is_told_and_left_alone_while_others_are_cleaned(home: Hom
     home.clean(3)
     assert len(contents(good)) == 1
     assert home.cleaner.is_uncleanable(bad)
-    directory = home.manager.directories[0]
-    assert directory.is_online
-    assert home.cleaner.uncleanable_count(directory) == 1
-    assert home.cleaner.uncleanable_bytes(directory) == bad.segments[0].size
+    assert home.manager.directories[0].is_online
+    assert list(home.cleaner.uncleanable) == [bad]
     told = [line for line in said.getvalue().splitlines() if "bad-0" in line]
     assert len(told) == 1
     assert "position 0" in told[0]
@@ -239,7 +235,6 @@ def test_a_deleted_log_is_not_uncleanable_any_more(home: Home) -> None:
     damage(bad)
     home.clean()
     home.manager.delete("bad", 0)
-    assert home.cleaner.uncleanable_count(home.manager.directories[0]) == 0
     again = home.create("bad")
     fill(again, [("a", "1"), ("a", "2")])
     home.clean()

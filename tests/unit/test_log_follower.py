@@ -92,6 +92,8 @@ def test_every_byte_is_the_leaders(tmp_path: Path) -> None:
     assert take(log, data) == 2
     assert (log.log_end_offset, bytes_of(log)) == (3, data)
     assert list(log.epochs.entries) == [(2, 0), (4, 2)] == checkpoints.read_epochs(log.directory)
+    take(log, fetched(3, b"d", epoch=5))
+    assert checkpoints.read_epochs(log.directory) == [(2, 0), (4, 2), (5, 3)]
 
 
 def test_a_batch_that_is_cut_off_waits_for_the_next_answer(tmp_path: Path) -> None:
@@ -342,6 +344,35 @@ def test_a_log_begins_anew(tmp_path: Path) -> None:
     log.close()
     loaded = open_partition(tmp_path, log_start_offset=50, recovery_point=51, high_watermark=51, **SMALL)
     assert values(read_all(loaded)) == [b"50"] and list(loaded.epochs.entries) == [(7, 50)]
+
+
+def test_nobody_produced_what_a_log_that_begins_anew_does_not_have(tmp_path: Path) -> None:
+    leader = new_partition(tmp_path / "leader")
+    append(leader, *(idempotent(sequence, b"%d" % sequence) for sequence in range(9)))
+    take(follower(tmp_path / "follower", **SMALL), bytes_of(leader))
+    log = open_partition(tmp_path / "follower", clean=False, **SMALL)
+    snapshot = Path(log.directory) / f"{9:020d}.snapshot"
+    assert snapshot.exists() and producers_of(log.producers) == [(7, 8, -1)]
+    log.start_anew(4, lambda: True, lambda error: None)
+    assert not list(Path(log.directory).glob("*.snapshot"))
+    for offset in range(4, 12):
+        take(log, fetched(offset, b"of nobody"))
+    log.close()
+    loaded = open_partition(tmp_path / "follower", log_start_offset=4, high_watermark=12, **SMALL)
+    assert loaded.log_end_offset == 12 and producers_of(loaded.producers) == []
+
+
+def test_a_log_that_was_started_is_cut_like_one_that_was_filled(tmp_path: Path) -> None:
+    leader = new_partition(tmp_path / "leader")
+    append(leader, *(idempotent(sequence, b"%d" % sequence) for sequence in range(12)))
+    log = follower(tmp_path / "follower", **SMALL)
+    take(log, bytes_of(leader))
+    assert len(log.bases) > 2
+    for offset in range(11, 0, -1):
+        log.close()
+        log = open_partition(tmp_path / "follower", high_watermark=offset + 1, **SMALL)
+        cut(log, offset)
+        assert producers_of(log.producers) == [(7, offset - 1, -1)]
 
 
 # -- in the order that a crash may interrupt

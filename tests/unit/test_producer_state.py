@@ -260,6 +260,7 @@ def test_markers_of_older_epochs_and_coordinators_are_refused() -> None:
     with pytest.raises(ProducerError) as caught:
         log.mark(COMMIT, epoch=1)
     assert caught.value.code == INVALID_PRODUCER_EPOCH
+    assert str(caught.value).endswith("is 1, which is < the last seen epoch 2 (TV0)"), "for the log"
     log.mark(COMMIT, epoch=2, coordinator_epoch=5)
     with pytest.raises(ProducerError) as caught:
         log.mark(COMMIT, epoch=2, coordinator_epoch=4)

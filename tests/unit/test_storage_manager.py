@@ -414,6 +414,13 @@ def test_flush_ms_syncs_what_is_old(tmp_path: Path) -> None:
     clock.advance(1)
     logs.flushing.aged()
     assert partition.flushed_offset == 1
+    append_and_commit(logs, partition, batch(b"b"))
+    clock.advance(499)
+    logs.flushing.aged()
+    assert partition.flushed_offset == 1, "the last flush is not old"
+    clock.advance(1)
+    logs.flushing.aged()
+    assert partition.flushed_offset == 2
     assert logs.flushing.aged in [job for _, job in logs.jobs]
     logs.close()
 

@@ -399,6 +399,25 @@ def test_a_split_that_was_cut_short_is_done_again(tmp_path: Path, suffix: str) -
     assert sorted(path.name for path in (tmp_path / "orders-0").glob("*.log*")) == [LOG, f"{FAR:020d}.log"]
 
 
+def test_a_segment_is_cut_before_what_was_cut_off_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a crash between the two would leave the records twice."""
+    segment = far_log(tmp_path, 0, 5, FAR, FAR + 7)
+    begin = records.scan(segment.read_bytes())[2].position
+    there = []
+
+    def replace(source: str, target: str) -> None:
+        if target == str(segment.with_name(f"{FAR:020d}.log")):
+            there.append(segment.stat().st_size)
+        rename(source, target)
+
+    rename = os.replace
+    monkeypatch.setattr(os, "replace", replace)
+    open_partition(tmp_path, clean=False, cleanup_policy=["compact"])
+    assert there == [begin]
+
+
 def test_one_last_batch_with_a_far_offset_is_a_damaged_one(tmp_path: Path) -> None:
     far_log(tmp_path, 0, 5, FAR)
     partition = open_partition(tmp_path, clean=False)

@@ -107,7 +107,6 @@ class Brokers:
         context = self._context
         for broker_id in broker_ids:
             context.brokers.pop(broker_id, None)
-            context.offline_dirs.pop(broker_id, None)
             context.shutting_down.discard(broker_id)
         yield from self._lost(self._replicas_on(broker_ids))
 

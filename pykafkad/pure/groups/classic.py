@@ -325,7 +325,7 @@ def replay(groups: GroupTable, key: GroupMetadataKey, value: GroupMetadataValue)
     for each in value.members:
         if each.member_id not in roster.members and each.group_instance_id not in roster.instances:
             roster.add(loaded_member(each, value.protocol or ""))
-    if value.leader is not None and value.leader in roster.members:
+    if value.leader in roster.members:
         roster.leader_id = value.leader
     if roster.members:
         group.state_name = STABLE

@@ -34,8 +34,6 @@ class Subscription:
 
 
 def version_of(data: bytes) -> int:
-    if len(data) < VERSION_BYTES:
-        raise WireError("no version")
     version = int.from_bytes(data[:VERSION_BYTES], signed=True)
     if version < 0:
         raise WireError(f"version {version}")

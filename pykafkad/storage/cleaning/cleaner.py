@@ -11,12 +11,13 @@ I/O marks its partition as uncleanable until the next start (KIP-346); an I/O er
 from __future__ import annotations
 
 from errno import ENOMEM
+from weakref import WeakSet
 
 from pykafkad.hot.cleaner import Throttle
 from pykafkad.logs import logger
 from pykafkad.pure import cleaning as rules
 from pykafkad.storage.checkpoints import checkpoints
-from pykafkad.storage.cleaning.cleaner_run import Run, Statistics, told
+from pykafkad.storage.cleaning.cleaner_run import Run, tell
 from pykafkad.storage.cleaning.cleaning import Cleaning, Limits
 from pykafkad.storage.files import is_shortage
 from pykafkad.storage.log import lookups
@@ -49,8 +50,7 @@ class LogCleaner:
         self._survey: Iterator[None] | None = None
         self._stopped = False
         self._throttle = Throttle()
-        self.uncleanable: dict[str, set[TopicPartition]] = {}  # by log directory
-        self.last = Statistics()
+        self.uncleanable: WeakSet[Log] = WeakSet()
         self.reconfigure()
 
     # -- what others ask and tell
@@ -79,30 +79,8 @@ class LogCleaner:
         for run in self._runs.values():
             run.abort()
 
-    def uncleanable_count(self, directory: LogDirectory) -> int:
-        self._forget_deleted()
-        return len(self.uncleanable.get(directory.path, ()))
-
-    def uncleanable_bytes(self, directory: LogDirectory) -> int:
-        self._forget_deleted()
-        keys = self.uncleanable.get(directory.path, ())
-        partitions = [self._manager.partitions[key] for key in keys]
-        return sum(self.measure(partition).cleanable_bytes for partition in partitions)
-
     def is_uncleanable(self, partition: Log) -> bool:
-        marked = self.uncleanable.get(partition.log_directory.path)
-        return marked is not None and (partition.topic, partition.index) in marked
-
-    def moved(self, partition: Log, source: LogDirectory) -> None:
-        """A partition lies in another directory now: its mark goes with it."""
-        key = partition.topic, partition.index
-        if key in self.uncleanable.get(source.path, ()):
-            self.uncleanable[source.path].remove(key)
-            self.uncleanable.setdefault(partition.log_directory.path, set()).add(key)
-
-    def _forget_deleted(self) -> None:
-        for keys in self.uncleanable.values():
-            keys.intersection_update(self._manager.partitions)
+        return partition in self.uncleanable
 
     # -- which log
 
@@ -222,7 +200,7 @@ class LogCleaner:
                 self._blame(run.partition, run.directory, error)
             elif run.finished:
                 self._note_clean(run.partition, run.cleaning.end_offset)
-                self.last = told(run, self._manager.clock.monotonic_ms())
+                tell(run, self._manager.clock.monotonic_ms())
         finally:
             self._go_on_cleaning()
 
@@ -245,7 +223,7 @@ class LogCleaner:
             return
         why = str(error) or type(error).__name__
         log.warn(f"{partition.name} is marked as uncleanable and grows from now on: {why}")
-        self.uncleanable.setdefault(directory.path, set()).add((partition.topic, partition.index))
+        self.uncleanable.add(partition)
 
 
 def first_timestamp(segment: Segment) -> int:

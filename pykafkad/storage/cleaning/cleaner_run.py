@@ -152,33 +152,17 @@ class Run:
             self._over(self, error)
 
 
-class Statistics:
-    """What a cleaning did; zeroes before the first one."""
-
-    __slots__ = ("buffer_utilization", "bytes_read", "bytes_written", "elapsed_ms")
-
-    def __init__(self) -> None:
-        self.buffer_utilization = 0.0
-        self.bytes_read = self.bytes_written = 0
-        self.elapsed_ms = 0
-
-
-def told(run: Run, now_ms: int) -> Statistics:
+def tell(run: Run, now_ms: int) -> None:
     """Say what it did."""
-    cleaning, done = run.cleaning, run.cleaning.round
-    found = Statistics()
-    found.bytes_read, found.bytes_written = done.bytes_read, done.bytes_written
-    found.buffer_utilization = cleaning.key_count / cleaning.max_keys
-    found.elapsed_ms = now_ms - run.started_ms
-    name = run.partition.name
+    cleaning, done, name = run.cleaning, run.cleaning.round, run.partition.name
     log.info(
         f"{name} is clean up to {cleaning.end_offset}, {cleaning.dirt.first_dirty_offset} before:"
         f" {done.messages_read:,} records in {megabytes(done.bytes_read)} became {done.messages_written:,}"
-        f" in {megabytes(done.bytes_written)}, by {cleaning.key_count:,} keys in {found.elapsed_ms / 1000:.1f} s"
+        f" in {megabytes(done.bytes_written)}, by {cleaning.key_count:,} keys in"
+        f" {(now_ms - run.started_ms) / 1000:.1f} s"
     )
     if done.invalid_messages:
         log.warn(f"{name}: {done.invalid_messages:,} records had no key and are gone")
-    return found
 
 
 def segments_of(partition: Log, sources: list[Source]) -> list[Segment] | None:

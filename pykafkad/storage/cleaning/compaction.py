@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.storage.cleaning.cleaner import LogCleaner
-    from pykafkad.storage.directories import LogDirectory
     from pykafkad.storage.log.log import Log
     from pykafkad.storage.parts import Logs
     from pykafkad.workers import Submit
@@ -88,10 +87,8 @@ class Compaction:
         if partition.first_dirty_offset is not None:
             self._manager.checkpointing.write(CLEANED)
 
-    def moved(self, partition: Log, source: LogDirectory) -> None:
+    def moved(self, partition: Log) -> None:
         """It lies in another log directory now, and so does what is known of it."""
-        if self.cleaner is not None:
-            self.cleaner.moved(partition, source)
         if partition.first_dirty_offset is not None:
             self._manager.checkpointing.write(CLEANED)
 

@@ -193,7 +193,7 @@ class Moves:
             finally:
                 self.go_on()
 
-        manager.compaction.moved(partition, source)
+        manager.compaction.moved(partition)
         manager.submit(lambda: sync_all(target, directory, offsets), synced)
 
     # -- stop and start
