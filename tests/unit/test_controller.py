@@ -536,6 +536,90 @@ def test_partitions_added_to_a_topic_that_goes_are_taken_back() -> None:
     assert znodes.topic("t") not in world.zookeeper.nodes
 
 
+def is_gone(world: World, name: str = "t") -> bool:
+    """In ZooKeeper and on the disks."""
+    nodes = (znodes.topic(name), znodes.delete_topic(name))
+    on_disks = [node.id for node in world.nodes.values() if any(each[0] == name for each in node.disk)]
+    return not on_disks and not any(node in world.zookeeper.nodes for node in nodes)
+
+
+def test_a_topic_goes_when_a_broker_that_died_meanwhile_is_back() -> None:
+    world = cluster([1, 2], [2, 1])
+    world.delete_topic("t")
+    while T in world.nodes[1].disk:
+        world.step()
+    world.nodes[2].stop()
+    world.run(100)
+    assert znodes.topic("t") in world.zookeeper.nodes
+    world.nodes[2].start()
+    world.run(100)
+    assert is_gone(world)
+
+
+def test_the_next_controller_waits_for_the_dead_too() -> None:
+    world = cluster([1, 2])
+    world.nodes[2].stop()
+    world.run(100)
+    world.delete_topic("t")
+    world.run(100)
+    world.zookeeper.do(zk.Delete(znodes.CONTROLLER))
+    world.run(100)
+    assert (
+        world.zookeeper.data(znodes.CONTROLLER_EPOCH) == b"2" and znodes.topic("t") in world.zookeeper.nodes
+    )
+    assert not [line for line in world.log if "2: StopReplica" in line]
+    world.nodes[2].start()
+    world.run(100)
+    assert is_gone(world)
+
+
+def test_what_a_broker_could_not_delete_is_deleted_when_it_comes_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = cluster([1, 2])
+
+    def fail(request: Any, answer: Any) -> None:
+        Life._stop(broken, request, answer)
+        for outcome in answer.partition_errors:
+            outcome.error_code = errors.KAFKA_STORAGE_ERROR
+            world.nodes[2].disk[T] = b"still there"
+
+    broken = life(world, 2)
+    monkeypatch.setattr(broken, "_stop", fail)
+    world.delete_topic("t")
+    world.run(100)
+    assert znodes.topic("t") in world.zookeeper.nodes and T not in world.nodes[1].disk
+    world.nodes[2].stop()
+    world.nodes[2].start()
+    world.run(100)
+    assert is_gone(world)
+
+
+def test_a_topic_whose_node_goes_is_no_topic_any_more() -> None:
+    world = cluster([1, 2])
+    code(world, [0, 2])
+    before = world.zookeeper.nodes.keys()
+    world.zookeeper.do(
+        *(zk.Delete(each) for each in sorted(before, reverse=True) if each.startswith(znodes.topic("t")))
+    )
+    world.run(100)
+    assert asked(world, events.ListReassignments, None) == {}
+    assert code(world, [0]) == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert not world.failures
+
+
+def test_a_broker_that_comes_again_at_once_has_to_catch_up() -> None:
+    world = cluster([1, 2])
+    world.nodes[1].stop()
+    world.nodes[1].start()
+    world.run(100)
+    assert (world.state("t").leader, world.state("t").isr) == (2, [2])
+    life(world, 2).tend()
+    world.run(100)
+    assert world.state("t").isr == [2, 1]
+    assert life(world, 1).roles[T].leader == 2
+
+
 def test_nothing_is_deleted_where_that_is_switched_off() -> None:
     world = cluster([1, 2], **{"delete.topic.enable": False})
     world.delete_topic("t")
@@ -602,6 +686,77 @@ def test_who_alone_is_in_sync_is_not_taken_back() -> None:
     life(world, 2).tend()
     world.run(200)
     assert world.assignment("t").partitions[0] == ([2, 3], [], [])
+
+
+def test_a_topic_that_is_reassigned_is_deleted_from_old_and_new_replicas() -> None:
+    world = cluster([1, 2])
+    assert code(world, [0, 2]) == errors.NONE
+    assert all(T in node.disk for node in world.nodes.values())
+    world.delete_topic("t")
+    world.run(100)
+    assert is_gone(world) and asked(world, events.ListReassignments, None) == {}
+
+
+@pytest.mark.parametrize("comes_again", [True, False])
+def test_who_was_to_leave_and_has_not_said_so_yet(comes_again: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is not waited for when it is gone; a topic that is deleted then is deleted there as well."""
+    world = cluster([1, 2])
+    monkeypatch.setattr(life(world, 1), "_stop", lambda request, answer: None)
+    assert code(world, [0, 2]) == errors.NONE
+    life(world, 1).tend()
+    world.run(100)
+    assert world.assignment("t").partitions[0] == ([0, 2, 1], [0], [1]) and T in world.nodes[1].disk
+    if comes_again:
+        world.delete_topic("t")
+        world.run(100)
+        world.nodes[1].stop()
+        world.nodes[1].start()
+        world.run(100)
+        assert is_gone(world)
+    else:
+        world.nodes[1].stop()
+        world.run(100)
+        assert world.assignment("t").partitions[0] == ([0, 2], [], [])
+
+
+def test_a_reassignment_waits_for_a_broker_that_is_to_have_the_partition() -> None:
+    world = cluster([1], brokers=4)
+    assert code(world, [2, 3]) == errors.NONE
+    world.nodes[3].stop()
+    world.run(100)
+    life(world, 1).tend()
+    world.run(100)
+    assert world.assignment("t").partitions[0] == ([2, 3, 1], [2, 3], [1])
+    world.nodes[3].start()
+    world.run(100)
+    life(world, 1).tend()
+    world.run(200)
+    assert world.assignment("t").partitions[0] == ([2, 3], [], [])
+    assert T not in world.nodes[1].disk and world.state("t").leader in (2, 3)
+
+
+def test_a_reassignment_goes_elsewhere_than_it_began() -> None:
+    world = cluster([1], brokers=4)
+    world.nodes[2].bad_logs.add(T)
+    assert code(world, [2]) == errors.NONE
+    assert world.assignment("t").partitions[0] == ([2, 1], [2], [1])
+    assert code(world, [3]) == errors.NONE
+    assert world.assignment("t").partitions[0] == ([3, 1], [3], [1])
+    life(world, 1).tend()
+    world.run(200)
+    assert world.assignment("t").partitions[0] == ([3], [], [])
+    assert [node.id for node in world.nodes.values() if T in node.disk] == [3]
+
+
+def test_a_reassignment_is_taken_back() -> None:
+    world = cluster([1, 2], brokers=4)
+    assert code(world, [3, 0]) == errors.NONE
+    assert T in world.nodes[3].disk
+    assert code(world, None) == errors.NONE
+    world.run(200)
+    assert world.assignment("t").partitions[0] == ([1, 2], [], [])
+    assert [node.id for node in world.nodes.values() if T in node.disk] == [1, 2]
+    assert asked(world, events.ListReassignments, None) == {}
 
 
 def test_old_tools_reassign_by_a_znode() -> None:

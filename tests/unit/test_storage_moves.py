@@ -313,6 +313,21 @@ def test_progress_is_shown(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     assert shown.size == partition.size
 
 
+def test_what_is_missing_is_told_to_an_index_entry(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    partition = home.create()
+    fill(partition, 30)
+    home.threads.all()
+    size = partition.segments[0].size // (partition.bases[1] - partition.bases[0])
+    monkeypatch.setattr(move, "PIECE_BYTES", 2 * size)
+    monkeypatch.setattr(move, "LAST_BYTES", 100)
+    home.move(1)
+    shown = home.logs.moves.get(*KEY)
+    assert shown is not None
+    for copied in (0, 2, 4, 6):
+        assert 0 <= shown.lag - (30 - copied) <= 1, "the last entry may be of a batch that is not whole"
+        home.threads.step()
+
+
 def test_checkpoints_know_the_partition_before_it_arrives(home: Home) -> None:
     partition = home.create()
     fill(partition, 10)

@@ -15,6 +15,7 @@ from pykafkad.errors import KafkaError
 from pykafkad.hot import records
 from pykafkad.hot.records import RecordsError
 from pykafkad.slices import finish
+from pykafkad.storage import files as storage_files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.files import OFFSET_MAX, StorageError
 from pykafkad.storage.log.log import Log
@@ -332,7 +333,96 @@ def test_what_has_changed_under_the_broker_is_said_to_be_damaged(
     assert partition.log_directory.is_online
 
 
+def test_the_next_segment_has_what_a_compacted_one_has_not(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    first = batch(b"a") + batch(b"b", base_offset=1)
+    (Path(partition.directory) / f"{0:020d}.log").write_bytes(first)
+    (Path(partition.directory) / f"{5:020d}.log").write_bytes(batch(b"f", base_offset=5))
+    partition = open_partition(tmp_path, recovery_point=6, high_watermark=6)
+    for offset, limit, there in (
+        (1, 6, b"b"),
+        (2, 6, b"f"),
+        (4, 6, b"f"),
+        (2, 5, None),
+        (4, 5, None),
+        (5, 6, b"f"),
+    ):
+        part = partition.read(offset, 1000, limit_offset=limit, at_least_one=True)
+        assert (None if part is None else values(records.read(part.read()))[0]) == there
+
+
+def test_a_preallocated_segment_takes_its_room_until_it_is_closed(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, segment_bytes=100_000, preallocate=True)
+
+    def rooms() -> list[int]:
+        """As the file system counts them, which gives whole pages."""
+        return [os.stat(segment.path).st_blocks * 512 for segment in partition.segments]
+
+    assert rooms()[0] >= 100_000
+    append(partition, *(batch(b"v" * 20_000) for _ in range(9)))
+    sizes = [segment.size for segment in partition.segments]
+    closed = [size + -size % 4096 for size in sizes]
+    assert len(sizes) > 1 and rooms()[:-1] == closed[:-1] and rooms()[-1] >= 100_000 > closed[-1]
+    partition.close()
+    assert rooms() == closed
+
+
+def test_a_control_batch_that_is_no_marker_ends_no_transaction(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    partition.append(idempotent(0, b"open", transactional=True), NOW_MS, verified=True)
+    other: list[tuple[bytes, bytes | None]] = [
+        (b"\0\0\0\2", bytes(6)),  # of a quorum's leader
+        (b"\0\0\0\1", bytes(5)),
+        (b"\0\0\0\1", None),
+    ]
+    for key, value in other:
+        data = records.build(
+            [(key, value, [], NOW_MS)], producer_id=7, producer_epoch=0, transactional=True, control=True
+        )
+        partition.append_built(data, NOW_MS)
+    partition.commit()
+    assert (partition.log_end_offset, partition.last_stable_offset) == (4, 0)
+    partition.append_built(marker(7, 0, True), NOW_MS)
+    partition.commit()
+    assert partition.last_stable_offset == 5
+
+
 # -- flushing
+
+
+def test_a_clean_stop_syncs_what_was_not_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    sync = storage_files.fsync_path
+    monkeypatch.setattr(
+        storage_files, "fsync_path", lambda path: (synced.append(os.path.basename(path)), sync(path))[1]
+    )
+    partition = new_partition(tmp_path, segment_bytes=300)
+    append(partition, *(idempotent(sequence, b"v") for sequence in range(9)))
+    assert len(partition.bases) > 2
+    partition.close()
+    there = {path.name for path in Path(partition.directory).iterdir()}
+    assert there <= set(synced) and synced[-1] == "orders-0"
+    partition = open_partition(tmp_path, recovery_point=9, high_watermark=9, segment_bytes=300)
+    synced.clear()
+    partition.close()
+    assert synced == []
+    partition = open_partition(tmp_path, recovery_point=9, high_watermark=9, segment_bytes=300)
+    lead(partition, 0)
+    last = partition.active.base_offset
+    append(partition, idempotent(9, b"v"))
+    partition.close()
+    logs = {name for name in synced if name.endswith(".log")}
+    kept = files(partition, ".log")
+    assert logs.intersection(kept) == {name for name in kept if int(name[:20]) >= last}
+
+
+def test_a_clean_stop_writes_what_is_queued(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path)
+    partition.append(batch(b"a"), NOW_MS)
+    partition.close()
+    assert open_partition(tmp_path, recovery_point=1, high_watermark=1).log_end_offset == 1
 
 
 def test_flush_messages_flushes_when_so_many_are_not_on_the_disk(tmp_path: Path) -> None:

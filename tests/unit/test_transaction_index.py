@@ -82,6 +82,24 @@ def test_a_transaction_that_is_aborted_segments_later(log: Log) -> None:
     assert told(log, log.log_end_offset - 1) == []
 
 
+def test_what_was_read_of_a_later_segment_is_told_of_that_one(tmp_path: Path) -> None:
+    """The cleaner has emptied the segment that the offset lies in."""
+    log = new_partition(tmp_path, segment_bytes=1000, index_interval_bytes=0)
+    for epoch in range(2):
+        write(log, epoch=epoch)
+        plain(log, 1)
+        end(log, committed=False, epoch=epoch)
+        log.roll(NOW_MS)
+    first, second = log.segments[0], log.segments[1]
+    assert told(log, second.base_offset) == [(PRODUCER, second.base_offset)]
+    part = log.read(second.base_offset, 300, limit_offset=log.last_stable_offset, at_least_one=True)
+    assert part is not None
+    assert log.aborted_transactions(first.end_offset - 1, part)[-1] == (PRODUCER, second.base_offset)
+    log.retire(2, NOW_MS)
+    assert log.aborted_transactions(second.base_offset, part) == [], "they went meanwhile"
+    log.close()
+
+
 def test_segments_without_an_index_are_not_looked_at(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     collect = transaction_index.collect

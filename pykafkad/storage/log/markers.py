@@ -32,11 +32,8 @@ def read(data: ReadableBuffer) -> Marker | None:
     """The marker in a control batch; None for other control records, and when compaction left the batch
     empty."""
     for record in records.read(data):
-        key, value = record.key, record.value
-        if key is None or value is None or len(key) < 4 or len(value) < 6:
-            return None
-        kind = int.from_bytes(key[2:4], "big", signed=True)
-        if kind not in (ABORT, COMMIT):
+        kind, value = record.control_type, record.value
+        if kind not in (ABORT, COMMIT) or value is None or len(value) < 6:
             return None
         return Marker(kind, int.from_bytes(value[2:6], "big", signed=True), record.timestamp)
     return None
