@@ -25,8 +25,10 @@ static int make_file(int directory, const new_file *file) {
 }
 
 int new_directory(const char *path, const new_file *files, int count) {
-  if (mkdir(path, 0777) < 0)
-    return -errno;
+  return mkdir(path, 0777) < 0 ? -errno : new_files(path, files, count);
+}
+
+int new_files(const char *path, const new_file *files, int count) {
   int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (directory < 0)
     return errno;

@@ -1,4 +1,4 @@
-/* A directory that was not there, with small files in it: what a new partition begins with. Knows no Python.
+/* A directory that was not there, and small files in one: what a new partition begins with. Knows no Python.
  */
 #ifndef PYKAFKAD_NEW_DIRECTORY_H
 #define PYKAFKAD_NEW_DIRECTORY_H
@@ -16,5 +16,9 @@ typedef struct {
  * -EEXIST where something has its name already.
  */
 int new_directory(const char *path, const new_file *files, int count);
+
+/* The files alone, in a directory that is there. A file that is there already is an error, and is left as it
+ * is. */
+int new_files(const char *path, const new_file *files, int count);
 
 #endif

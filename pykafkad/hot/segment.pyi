@@ -13,13 +13,14 @@ def limit_open_files(most: int, let_go: Callable[[], None] | None, descriptors: 
     """From `most` open files of segments on, `let_go` is called before another one is opened. Files are opened for
     reading with descriptors below `descriptors` only."""
 
-class NewDirectories:
-    """For each (path, ((name, content), ...)) a directory that is not there yet, with these files in it. `make` is for a
-    thread: it holds no interpreter's lock. It gives for each 0; or an errno value, and what was made until then is there;
-    or a negative one, and nothing is."""
+class NewFiles:
+    """For each (directory, ((name, content), ...)) files that are not there yet, and the directory too. Both methods are
+    for a thread: they hold no interpreter's lock. They give for each 0; or an errno value, and what was made until then
+    is there; or a negative one, and nothing is."""
 
     def __init__(self, wanted: Iterable[tuple[str, tuple[tuple[bytes, bytes], ...]]]) -> None: ...
     def make(self) -> list[int]: ...
+    def make_with_directories(self) -> list[int]: ...
 
 class SegmentFile:
     """An open file, closed when the last one who holds it lets go."""

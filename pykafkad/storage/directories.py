@@ -45,7 +45,7 @@ def nobody() -> None:
 class NewPartition:
     """One that this broker will lead in that epoch, or follow (None), in the log directory of that id."""
 
-    __slots__ = ("directory_id", "is_whole", "key", "leader_epoch", "topic_id")
+    __slots__ = ("directory_id", "has_small_files", "is_made", "key", "leader_epoch", "topic_id")
 
     def __init__(
         self, key: TopicPartition, topic_id: bytes, leader_epoch: int | None, directory_id: bytes
@@ -54,7 +54,8 @@ class NewPartition:
         self.topic_id = topic_id
         self.leader_epoch = leader_epoch
         self.directory_id = directory_id
-        self.is_whole = False  # whether all files are there; else a thread may be about to make them
+        self.is_made = False  # whether its log may begin there; else a thread may be about to make it
+        self.has_small_files = False  # with partition.metadata and leader-epoch-checkpoint
 
     @property
     def epochs(self) -> Entries:

@@ -29,6 +29,7 @@ from pykafkad.storage.log.settings import LogSettings
 from pykafkad.storage.moves.moves import Moves
 from pykafkad.storage.recovery import loading
 from pykafkad.storage.recovery.unmarking import Unmarking
+from pykafkad.storage.small_files import SmallFiles
 from pykafkad.workers import submit_inline
 
 TYPE_CHECKING = False
@@ -57,8 +58,6 @@ if TYPE_CHECKING:
 
 
 TIDY_INTERVAL_MS = SCRUB_INTERVAL_MS = 1_000
-SAVING_US = 2_000  # of a turn, for the small files of new partitions
-SAVE_MORE_MS = 100  # later, while there are more: who creates thousands waits for none of it
 AGAIN_MS = 100  # before what found no descriptor is written again
 
 log = logger("storage")
@@ -122,9 +121,9 @@ class LogManager:
             TopicPartition, bytes
         ] = {}  # topic ids of partitions that are there, and not served
         self._counts: dict[str, int] = {}  # of each topic's partitions
-        self._unsaved: dict[Log, None] = {}  # new ones without partition.metadata, in their order
         self.checkpointing = Checkpointing(self)
         self.flushing = Flushing(self)
+        self.small_files = SmallFiles(self, call_soon)
         self.moves = Moves(self)  # partitions on their way to another directory
         self.deletions = Deletions(self)
         self.context = LogContext(
@@ -275,7 +274,7 @@ class LogManager:
     def _take(self, topic: str, index: int) -> Log:
         """It is not served any more; who waits for it is told."""
         partition = self.partitions.pop((topic, index))
-        self._unsaved.pop(partition, None)
+        self.small_files.forget(partition)
         partition.log_directory.partition_count -= 1
         self._counts[topic] -= 1
         if not self._counts[topic]:
@@ -335,19 +334,20 @@ class LogManager:
         self.add(partition)
         return partition
 
-    def preparation(self, wanted: Iterable[NewPartition]) -> Preparation:
-        """What a thread can make of new partitions before they are created. What is not created then must be taken
-        back."""
+    def preparation(self, wanted: Iterable[NewPartition], *, small_files: bool = True) -> Preparation:
+        """What a thread can make of new partitions before they are created; `small_files`: all of it. What is not
+        created then must be taken back."""
         roots = {each.directory_id: each.path for each in self.online}
-        return self.prepared.begin(
+        made = (
             (f"{roots[new.directory_id]}/{files.partition_directory(*new.key)}", new)
             for new in wanted
             if new.directory_id in roots and new.key not in self.partitions
         )
+        return self.prepared.begin(made, small_files=small_files)
 
     def prepare(self, wanted: Iterable[NewPartition], done: Callable[[], None]) -> Preparation:
-        """Have a thread do that; `done` is called when it is through."""
-        preparation = self.preparation(wanted)
+        """Have a thread do that for many, whose small files come later; `done` is called when it is through."""
+        preparation = self.preparation(wanted, small_files=False)
 
         def through(result: object) -> None:
             preparation.through()
@@ -381,12 +381,7 @@ class LogManager:
         partition = self._in(path)
         if partition is not None:
             partition.save_again()
-            self._save_soon(partition)
-
-    def _save_soon(self, partition: Log) -> None:
-        if not self._unsaved:
-            self._call_soon(self.save_new)
-        self._unsaved[partition] = None
+            self.small_files.add(partition)
 
     def follow(self, topic: str, index: int, leader_epoch: int, leader_id: int) -> None:
         """Another node leads the partition, or none (-1); there may be nothing of it here."""
@@ -409,13 +404,14 @@ class LogManager:
         try:
             path = partition.directory
             noted = self._prepared.take(path) if self._prepared is not None else None
-            if noted is not None and noted.is_whole and noted.topic_id == topic_id:
-                partition.stored_epochs = noted.epochs
-                partition.add_segment(0, self.clock.now_ms(), made=True)
-            else:
+            is_made = noted is not None and noted.is_made
+            if not is_made:
                 make_directory(path, is_noted=noted is not None)
-                partition.add_segment(0, self.clock.now_ms())
-                self._save_soon(partition)
+            partition.add_segment(0, self.clock.now_ms(), made=is_made)
+            if noted is not None and is_made and noted.has_small_files and noted.topic_id == topic_id:
+                partition.stored_epochs = noted.epochs
+            else:
+                self.small_files.add(partition)
         except OSError as error:
             directory.fail(f"{partition.name} cannot be created: {error}")
             self.drop_offline()
@@ -578,19 +574,6 @@ class LogManager:
     def expire_producers(self) -> None:
         now_ms, expiration_ms = self.clock.now_ms(), self.config["producer.id.expiration.ms"]
         self.each(lambda partition: partition.producers.remove_expired(now_ms, expiration_ms))
-
-    def save_new(self) -> None:
-        """partition.metadata and the like of new partitions, as soon as they are answered for: a Kafka that is given the
-        directory takes one without for a stray."""
-        end_us = self.clock.monotonic_us() + SAVING_US
-        try:
-            while self._unsaved and self.clock.monotonic_us() < end_us:
-                partition = next(iter(self._unsaved))
-                del self._unsaved[partition]
-                self.guard(partition.log_directory, partition.save_files)
-        finally:  # one partition's mishap is not the next one's
-            if self._unsaved:
-                self.call_later(SAVE_MORE_MS, self.save_new)
 
     # -- stop ------------------------------------------------------------------------------------------------
 

@@ -1,8 +1,8 @@
-"""The directories of new partitions with all the files that they begin with, made by a thread before their logs are.
+"""The directories of new partitions with the files that they begin with, made by a thread before their logs are.
 
 To make a file takes a disk up to some milliseconds, and a request may ask for ten thousand partitions. A thread makes
 them, without the interpreter's lock, so that the loop does not wait. This is best effort: what the thread could not
-make is made with the log, where a failure is told.
+make is made with the log, where a failure is told. Of many the small files come later (small_files.py).
 
 Invariants: a partition is noted before the thread begins. Its directory is ours if it was the thread that made it, or if
 there is nothing in it that a log has written; whatever else the thread finds there is left alone, and noted no more. The
@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import contextlib
 import os
-from functools import lru_cache
 
-from pykafkad.hot.segment import NewDirectories
-from pykafkad.storage.checkpoints import checkpoints
+from pykafkad.hot.segment import NewFiles
+from pykafkad.storage import small_files
 from pykafkad.storage.files import (
     INDEX,
     LEADER_EPOCHS,
@@ -29,12 +28,10 @@ from pykafkad.storage.files import (
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
-    from pykafkad.pure.leader_epochs import Entries
     from pykafkad.storage.directories import NewPartition
-
-    Contents = tuple[tuple[bytes, bytes], ...]  # names of files, and what they say
+    from pykafkad.storage.small_files import Contents
 
 EMPTY = tuple(offset_name(0, suffix) for suffix in (LOG, INDEX, TIME_INDEX))
 FILES = (*EMPTY, PARTITION_METADATA, LEADER_EPOCHS)
@@ -50,10 +47,12 @@ class Prepared:
         self._save_again = save_again
         self._noted: dict[str, NewPartition] = {}  # by the paths of their directories
 
-    def begin(self, wanted: Iterable[tuple[str, NewPartition]]) -> Preparation:
-        """What has to be made of these, each with the path of its directory."""
+    def begin(self, wanted: Iterable[tuple[str, NewPartition]], *, small_files: bool) -> Preparation:
+        """What has to be made of these, each with the path of its directory, and whether with the small files."""
         noted = self._noted
         new = {path: partition for path, partition in wanted if path not in noted}
+        for partition in new.values():
+            partition.has_small_files = small_files
         noted.update(new)
         return Preparation(self, new)
 
@@ -70,9 +69,10 @@ class Prepared:
                 if known is partition:
                     del noted[path]
             elif known is partition:
-                partition.is_whole = not error
+                partition.is_made = not error
             elif self._is_used(path):
-                self._save_again(path)
+                if partition.has_small_files:
+                    self._save_again(path)
             elif known is None:  # of a partition that was made and deleted meanwhile
                 remove(path)
 
@@ -91,14 +91,14 @@ class Preparation:
     def __init__(self, prepared: Prepared, new: dict[str, NewPartition]) -> None:
         self._prepared = prepared
         self._new = new
-        self._directories = NewDirectories(zip(new, contents_of(new.values()), strict=True))
+        self._files = NewFiles((path, contents_of(partition)) for path, partition in new.items())
         self._errors: list[int] | None = None
 
     def __len__(self) -> int:
         return len(self._new)
 
     def make(self) -> None:
-        self._errors = self._directories.make()
+        self._errors = self._files.make_with_directories()
 
     def through(self) -> None:
         """After `make`, or instead of it."""
@@ -112,20 +112,11 @@ class Preparation:
 LOG_AND_INDEXES: Contents = tuple((name.encode(), b"") for name in EMPTY)
 
 
-@lru_cache(maxsize=16)
-def epochs_file(epochs: Entries) -> tuple[bytes, bytes]:
-    return LEADER_EPOCHS.encode(), checkpoints.epochs_text(epochs)
-
-
-def contents_of(new: Iterable[NewPartition]) -> Iterator[Contents]:
-    """The files of each, with what they say: most follow one of the same topic."""
-    topic_id, leader_epoch, contents = b"", None, LOG_AND_INDEXES
-    for each in new:
-        if each.topic_id != topic_id or each.leader_epoch != leader_epoch:
-            topic_id, leader_epoch = each.topic_id, each.leader_epoch
-            metadata = PARTITION_METADATA.encode(), checkpoints.topic_id_text(topic_id)
-            contents = (*LOG_AND_INDEXES, metadata, epochs_file(each.epochs))
-        yield contents
+def contents_of(new: NewPartition) -> Contents:
+    """The files that the thread makes, with what they say."""
+    if new.has_small_files:
+        return *LOG_AND_INDEXES, *small_files.contents(new.topic_id, new.epochs)
+    return LOG_AND_INDEXES
 
 
 def remove(path: str) -> None:

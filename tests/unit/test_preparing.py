@@ -13,7 +13,7 @@ from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.directories import NewPartition
 from pykafkad.storage.manager import LogManager
-from pykafkad.storage.preparing import FILES, Preparation
+from pykafkad.storage.preparing import EMPTY, FILES, Preparation
 from tests.storage_kit import TOPIC_ID, Threads, append, batch, manager, read_all, topic_config
 from tests.unit.metadata_fakes import FakeStorage, Hasty, Later, creatable, create, open_broker
 
@@ -24,8 +24,9 @@ KEYS = [("orders", index) for index in range(3)]
 class Home:
     """Storage whose threads the test runs, and the partitions of a topic to be prepared in it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, many: bool) -> None:
         self.path = path
+        self.many = many
         self.logs: LogManager = manager(path)
         self.logs.open_all({}, lambda topic: CONFIG)
         self.threads = Threads()
@@ -37,10 +38,25 @@ class Home:
         return [NewPartition(key, topic_id, 0, directory_id) for key in KEYS]
 
     def prepare(self, topic_id: bytes = TOPIC_ID) -> Preparation:
+        """By a thread of their own, or by the one that writes their records."""
+
         def done() -> None:
             self.through += 1
 
-        return self.logs.prepare(self.wanted(topic_id), done)
+        def made(result: object) -> None:
+            preparation.through()
+            done()
+
+        if self.many:
+            return self.logs.prepare(self.wanted(topic_id), done)
+        preparation = self.logs.preparation(self.wanted(topic_id))
+        self.threads.submit(preparation.make, made)
+        return preparation
+
+    def save(self) -> None:
+        """The moment after which a thread makes the small files is over, and it has."""
+        self.logs.small_files.make()
+        self.threads.all()
 
     def put(self, index: int, data: bytes) -> None:
         """A directory that looks like one of a partition, with this in its log."""
@@ -59,20 +75,26 @@ class Home:
         return sorted(each.name for each in self.path.iterdir() if each.name.startswith("orders"))
 
 
+@pytest.fixture(params=[False, True], ids=["few", "many"])
+def home(tmp_path: Path, request: pytest.FixtureRequest) -> Home:
+    return Home(tmp_path, many=request.param)
+
+
 @pytest.fixture
-def home(tmp_path: Path) -> Home:
-    return Home(tmp_path)
+def few(tmp_path: Path) -> Home:
+    return Home(tmp_path, many=False)
 
 
 def test_the_thread_makes_the_files_and_the_log_takes_them(home: Home) -> None:
+    made = EMPTY if home.many else FILES
     home.prepare()
     assert (home.names(), home.through) == ([], 0)
     home.threads.all()
     assert (home.names(), home.through) == (["orders-0", "orders-1", "orders-2"], 1)
-    before = [(home.path / "orders-1" / name).stat().st_ino for name in FILES]
+    before = [(home.path / "orders-1" / name).stat().st_ino for name in made]
     partition = home.create(1)
-    home.logs.save_new()
-    assert [(home.path / "orders-1" / name).stat().st_ino for name in FILES] == before
+    home.save()
+    assert [(home.path / "orders-1" / name).stat().st_ino for name in made] == before
     assert append(partition, batch(b"a")) == [0] and len(read_all(partition)) == 1
     assert checkpoints.read_topic_id(partition.directory) == TOPIC_ID
     assert home.text(1, files.LEADER_EPOCHS) == "0\n1\n0 0\n"
@@ -96,16 +118,16 @@ def test_what_the_thread_makes_of_a_partition_that_is_deleted_meanwhile_is_remov
     assert "orders-0" not in home.names() and home.through == 1
 
 
-def test_a_log_that_is_made_while_the_thread_is_at_it_says_its_own_epoch_at_the_end(home: Home) -> None:
-    preparation = home.logs.preparation(home.wanted())
+def test_a_log_that_is_made_while_the_thread_is_at_it_says_its_own_epoch_at_the_end(few: Home) -> None:
+    preparation = few.logs.preparation(few.wanted())
     preparation.make()
-    home.create(0, epoch=3)
-    home.logs.save_new()
-    assert home.text(0, files.LEADER_EPOCHS) == "0\n1\n3 0\n" and home.names().count("orders-0") == 1
-    (home.path / "orders-0" / files.LEADER_EPOCHS).write_text("0\n1\n0 0\n")  # the thread was at it still
+    few.create(0, epoch=3)
+    few.save()
+    assert few.text(0, files.LEADER_EPOCHS) == "0\n1\n3 0\n" and few.names().count("orders-0") == 1
+    (few.path / "orders-0" / files.LEADER_EPOCHS).write_text("0\n1\n0 0\n")  # the thread was at it still
     preparation.through()
-    home.logs.save_new()
-    assert home.text(0, files.LEADER_EPOCHS) == "0\n1\n3 0\n"
+    few.save()
+    assert few.text(0, files.LEADER_EPOCHS) == "0\n1\n3 0\n"
 
 
 def test_a_log_that_begins_in_a_later_epoch_than_was_prepared_says_so(home: Home) -> None:
@@ -119,7 +141,7 @@ def test_what_was_prepared_for_a_topic_of_the_same_name_says_this_topics_id(home
     home.prepare(topic_id=bytes(15) + b"x")
     home.threads.all()
     partition = home.create(0)
-    home.logs.save_new()
+    home.save()
     assert checkpoints.read_topic_id(partition.directory) == TOPIC_ID
     assert home.names().count("orders-0") == 1 and not any("stray" in name for name in home.names())
 
@@ -150,7 +172,7 @@ def test_what_has_a_record_or_another_file_in_it_is_not_removed(home: Home, name
     (home.path / "orders-0" / name).write_bytes(b"x")
     preparation.take_back()
     assert home.names() == ["orders-0"]
-    assert len(list((home.path / "orders-0").iterdir())) >= len(FILES)
+    assert len(list((home.path / "orders-0").iterdir())) >= len(EMPTY if home.many else FILES)
 
 
 @pytest.mark.parametrize("is_begun", [True, False])

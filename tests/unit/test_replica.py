@@ -341,7 +341,7 @@ def test_a_deleted_partition_has_no_replica_and_who_waits_is_told(node: Node) ->
 def test_a_deleted_partition_is_freed_without_the_collector(node: Node) -> None:
     """What was there at the start the collector never looks at."""
     node.append()
-    node.logs.save_new()
+    node.logs.small_files.make()
     node.logs.commit()
     left: list[Any] = [weakref.ref(node.replica.log), weakref.ref(node.replica)]
     gc.disable()

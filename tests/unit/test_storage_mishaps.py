@@ -13,19 +13,17 @@ import pytest
 
 from pykafkad.clock import ManualClock
 from pykafkad.pure.producer_state import ProducerState
-from pykafkad.storage import files, flushing
+from pykafkad.storage import flushing
 from pykafkad.storage.checkpoints import checkpointing, checkpoints
 from pykafkad.storage.cleaning.cleaner_run import Run
 from pykafkad.storage.cleaning.cleaning import Cleaning
 from pykafkad.storage.cleaning.compaction import Compaction
 from pykafkad.storage.log import lookups
-from pykafkad.storage.log.log import Log
-from pykafkad.storage.manager import SAVE_MORE_MS, LogManager
+from pykafkad.storage.manager import LogManager
 from pykafkad.storage.recovery import scrubber
 from tests.cleaner_kit import Home as CleanerHome
 from tests.cleaner_kit import write
 from tests.storage_kit import NOW_MS, TOPIC_ID, Threads, append, batch, manager, topic_config
-from tests.unit.metadata_fakes import Hasty
 from tests.unit.retention_kit import Home as RetentionHome
 
 CONFIG = topic_config()
@@ -205,59 +203,6 @@ def test_producers_of_the_others_expire(
     monkeypatch.setattr(ProducerState, "remove_expired", expire)
     logs.expire_producers()
     assert len(seen) == 3 and said.getvalue().count("MemoryError") == 1
-    logs.close(clean=False)
-
-
-def test_the_small_files_of_the_others_are_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    logs = start(tmp_path)
-    for name in "abc":
-        logs.create(name, 0, TOPIC_ID, CONFIG, 0)
-    once(monkeypatch, Log, "save_files")
-    with pytest.raises(MemoryError):
-        logs.save_new()
-    assert [(tmp_path / f"{name}-0" / files.PARTITION_METADATA).exists() for name in "abc"] == [
-        False,
-        True,
-        True,
-    ]
-    logs.close(clean=False)
-
-
-def test_partitions_deleted_at_once_are_not_kept(tmp_path: Path) -> None:
-    """Their files are removed gradually, and they would come before all new ones."""
-    logs = manager(tmp_path, clock=Hasty(NOW_MS))
-    logs.open_all({}, lambda topic: CONFIG)
-    logs._call_soon, logs.call_later = (lambda action: None), (lambda delay_ms, action: None)
-    for index in range(10):
-        logs.create("gone", index, TOPIC_ID, CONFIG, 0)
-        logs.delete("gone", index)
-    logs.create("new", 0, TOPIC_ID, CONFIG, 0)
-    logs.save_new()
-    assert (tmp_path / "new-0" / files.PARTITION_METADATA).exists()
-    logs.close(clean=False)
-
-
-def test_the_small_files_of_new_partitions_come_at_once_and_those_of_many_by_and_by(tmp_path: Path) -> None:
-    soon: list[Callable[[], None]] = []
-    later: list[tuple[int, Callable[[], Any]]] = []
-    logs = manager(tmp_path, clock=Hasty(NOW_MS))
-    logs.open_all({}, lambda topic: CONFIG)
-    logs._call_soon, logs.call_later = soon.append, lambda delay_ms, action: later.append((delay_ms, action))
-
-    def saved() -> int:
-        return sum((tmp_path / f"orders-{index}" / files.PARTITION_METADATA).exists() for index in range(5))
-
-    for index in range(5):
-        logs.create("orders", index, TOPIC_ID, CONFIG, 0)
-    assert (len(soon), saved()) == (1, 0)
-    soon.pop()()
-    turns = [saved()]
-    while later:
-        delay_ms, action = later.pop()
-        assert delay_ms == SAVE_MORE_MS
-        action()
-        turns.append(saved())
-    assert turns == [1, 2, 3, 4, 5] and not soon
     logs.close(clean=False)
 
 

@@ -52,7 +52,7 @@ def test_all_that_lies_there_is_loaded_whatever_the_metadata_says(tmp_path: Path
     for index in range(4):
         logs.make("orders", index, TOPIC_ID, TopicConfig(config))
     assert [len(list(path.glob("orders-*"))) for path in paths] == [2, 2]
-    logs.save_new()
+    logs.small_files.make()
     logs.close()
     again = opened(*paths)
     found = again.found()

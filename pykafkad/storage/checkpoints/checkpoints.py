@@ -19,7 +19,6 @@ from pykafkad.storage.files import (
     is_of_disk,
     read_file,
     replace_file,
-    write_file,
 )
 
 TYPE_CHECKING = False
@@ -109,14 +108,9 @@ def epochs_text(entries: Iterable[tuple[int, int]]) -> bytes:
     return format_lines(f"{epoch} {offset}" for epoch, offset in entries)
 
 
-def write_epochs(directory: str, entries: Iterable[tuple[int, int]], *, fresh: bool) -> None:
-    """Not synced. `fresh`: there is no history that half a file could lose."""
-    data = epochs_text(entries)
-    path = f"{directory}/{LEADER_EPOCHS}"
-    if fresh:
-        write_file(path, data)
-    else:
-        replace_file(path, data, sync=False)
+def write_epochs(directory: str, entries: Iterable[tuple[int, int]]) -> None:
+    """Not synced."""
+    replace_file(f"{directory}/{LEADER_EPOCHS}", epochs_text(entries), sync=False)
 
 
 def read_topic_id(directory: str) -> bytes | None:
@@ -141,4 +135,4 @@ def topic_id_text(topic_id: bytes) -> bytes:
 
 def write_topic_id(directory: str, topic_id: bytes) -> None:
     """Not synced: the cluster's metadata has the id as well."""
-    write_file(f"{directory}/{PARTITION_METADATA}", topic_id_text(topic_id))
+    replace_file(f"{directory}/{PARTITION_METADATA}", topic_id_text(topic_id), sync=False)

@@ -508,7 +508,7 @@ class Log:
             checkpoints.write_topic_id(directory, self.topic_id)
         entries = self.epochs.entries
         if entries != self.stored_epochs:
-            checkpoints.write_epochs(directory, entries, fresh=self.stored_epochs is None)
+            checkpoints.write_epochs(directory, entries)
             self.stored_epochs = entries
         self._unsaved = False
 
