@@ -1,7 +1,8 @@
 """What can be changed in a module, one thing at a time: operators, numbers, conditions, statements, results, defaults.
 
 A mutant's id is `PATH FUNCTION KIND NUMBER`, counted within the function: it stays the same if other functions change.
-Texts, annotations, assertions, lines of the log and code for type checkers alone are left as they are.
+Texts, annotations, assertions, lines of the log, code for type checkers alone and when work pauses
+(`if not steps % MANY: yield`) are left as they are.
 """
 
 from __future__ import annotations
@@ -69,6 +70,7 @@ class Change(NamedTuple):
     kind: str
     node: ast.expr | ast.stmt
     instead: ast.AST
+    is_of_pause: bool  # only of when it comes: counted, and left out
 
 
 def mutants(path: str, source: str) -> list[Mutant]:
@@ -79,6 +81,8 @@ def mutants(path: str, source: str) -> list[Mutant]:
     for change in Finder(ast.parse(source)).changes:
         number = numbers[change.function, change.kind]
         numbers[change.function, change.kind] += 1
+        if change.is_of_pause:
+            continue
         head, before, tail = parts(lines, change.node)
         after = ast.unparse(change.instead)
         if isinstance(change.instead, ast.expr):
@@ -101,10 +105,12 @@ class Finder(ast.NodeVisitor):
     def __init__(self, tree: ast.Module) -> None:
         self.changes: list[Change] = []
         self._function: list[str] = []
+        self._in_pause = False
         self.visit(tree)
 
     def _add(self, kind: str, node: ast.expr | ast.stmt, instead: ast.AST) -> None:
-        self.changes.append(Change(".".join(self._function), kind, node, instead))
+        is_of_pause = self._in_pause and kind != "arithmetic"
+        self.changes.append(Change(".".join(self._function), kind, node, instead, is_of_pause))
 
     # -- where
 
@@ -131,8 +137,12 @@ class Finder(ast.NodeVisitor):
             return
         if spares_a_line(node):
             return
+        self._in_pause = is_pause(node)
         self._condition(node.test)
-        self.generic_visit(node)
+        self.visit(node.test)
+        self._in_pause = False
+        for each in [*node.body, *node.orelse]:
+            self.visit(each)
 
     def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
         """A text."""
@@ -241,6 +251,11 @@ class Finder(ast.NodeVisitor):
 
 
 ORDERED = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+def is_pause(node: ast.If) -> bool:
+    """`if is_turn: yield`, `if not number % MANY: yield GO_ON`"""
+    return not node.orelse and [ast.unparse(each) for each in node.body] in (["yield"], ["yield GO_ON"])
 
 
 def is_not(node: ast.expr) -> bool:

@@ -36,6 +36,22 @@ def changes() -> list[str]:
     return [f"{each.kind}: {each.before} -> {each.after}" for each in mutants("a.py", SOURCE)]
 
 
+def test_only_whether_work_pauses_counts_and_not_when() -> None:
+    source = """def work(steps):
+    if not steps % 8 == 1:
+        yield
+    if steps > 3:
+        yield steps
+"""
+    found = [f"{each.id}: {each.after}" for each in mutants("a.py", source)]
+    assert found == [
+        "a.py work arithmetic 0: (steps // 8)",
+        "a.py work condition 1: (not steps > 3)",
+        "a.py work compare 1: (steps >= 3)",
+        "a.py work constant 2: (4)",
+    ]
+
+
 def test_each_kind_of_change_is_found() -> None:
     assert changes() == [
         "arithmetic: 5 * 1024 * 1024 -> (5 * 1024 // 1024)",
