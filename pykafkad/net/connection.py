@@ -87,7 +87,7 @@ class Connection:
         )
         for version in (API_VERSIONS_NAMED, 0):
             answer = self._first_answer(request, version, deadline)
-            code = int.from_bytes(answer[4:6], "big", signed=True)
+            code = int.from_bytes(answer[4:6], "big")
             if code == errors.UNSUPPORTED_VERSION and version:
                 self._waiting.clear()
                 continue
@@ -176,12 +176,12 @@ class Connection:
 
 
 def abandoned(descriptor: int) -> bool:
-    """Whether nobody reads what is written to a pipe or socket any more."""
+    """Whether nobody reads what is written to a pipe, socket or terminal any more."""
     import select
 
     poll = select.poll()
-    poll.register(descriptor, 0)
-    return any(events & select.POLLERR for _, events in poll.poll(0))
+    poll.register(descriptor, 0)  # errors and a hang-up are told in any case
+    return bool(poll.poll(0))
 
 
 def readable(descriptors: Sequence[int], timeout_s: float | None) -> list[int]:

@@ -103,8 +103,6 @@ class Listener(Watch):
                 self._rest(error)
 
     def _admit(self, sock: socket.socket) -> None:
-        if sock.family != socket.AF_UNIX:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, True)
         connection = Connection(self._reactor, sock, self, self._protocol)
         try:
             welcome = self._on_accept(connection)

@@ -38,6 +38,7 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.BitOr: ast.BitAnd,
 }
 TYPES_ONLY = "TYPE_CHECKING"
+DEFAULT = "default"  # the kind
 LEVELS = ("debug", "info", "warn", "error", "exception")
 ROUND = 1000  # a multiple of it says about how much: one more is as good
 
@@ -122,7 +123,7 @@ class Finder(ast.NodeVisitor):
         for default in [*node.args.defaults, *node.args.kw_defaults]:
             if isinstance(default, ast.Constant):
                 for other in other_values(default):
-                    self._add("default", default, other)
+                    self._add(DEFAULT, default, other)
         self._function.pop()
         self._inside(node.name, node.body)
 

@@ -22,7 +22,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
-from tests.mutants.mutating import Mutant
+from tests.mutants.mutating import DEFAULT, Mutant
 from tests.mutants.warm import COLD, FAILED, PASSED, SLOW
 
 ROOT = Path(__file__).parents[2]
@@ -130,7 +130,7 @@ class Trial:
         if not tests:
             return NOT_RUN
         outcome = COLD
-        if mutant.function:
+        if mutant.function and mutant.kind != DEFAULT:  # which is made when the function is
             outcome, tests = self._forked(mutant, tests)
         if outcome == COLD or (outcome == PASSED and mutant.place in self.warm.ran_early):
             with self._changed(mutant):

@@ -11,6 +11,7 @@ import resource
 import socket
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -308,6 +309,22 @@ def test_a_listener_that_is_closed_stays_so_whatever_it_is_told(loop: Loop) -> N
         socket.create_connection(address)
     loop.turn(3)
     assert not loop.errors
+
+
+@pytest.mark.parametrize("is_paused", [True, False])
+def test_a_listener_that_takes_nobody_now_lets_the_loop_sleep(loop: Loop, is_paused: bool) -> None:
+    """It is paused, or has no descriptors, and somebody waits in its backlog."""
+    server = socket.create_server(("127.0.0.1", 0))
+    listener: Any = loop.reactor.listen(server, lambda connection: is_paused and listener.pause() is None)
+    if not is_paused:
+        loop.reactor.descriptors_max = 0
+    clients = [socket.create_connection(server.getsockname()) for _ in range(2)]
+    loop.turn(5)
+    began = time.monotonic()
+    loop.reactor.run_pass(30)
+    assert time.monotonic() - began > 0.02
+    for client in clients:
+        client.close()
 
 
 def test_a_peer_over_ipv6_has_an_address(loop: Loop) -> None:

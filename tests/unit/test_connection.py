@@ -116,9 +116,10 @@ def test_small_requests_go_at_once_and_buffers_are_the_systems_unless_somebody_s
     for unsaid in (-1, 0):
         _, sock = opened(send_bytes=unsaid, receive_bytes=unsaid)
         assert sock.options == {(socket.IPPROTO_TCP, socket.TCP_NODELAY): 1}
-    _, sock = opened(send_bytes=1, receive_bytes=70_000)
-    assert sock.options[socket.SOL_SOCKET, socket.SO_SNDBUF] == 1
-    assert sock.options[socket.SOL_SOCKET, socket.SO_RCVBUF] == 70_000
+    for size in (1, 70_000):
+        _, sock = opened(send_bytes=size, receive_bytes=size)
+        assert sock.options[socket.SOL_SOCKET, socket.SO_SNDBUF] == size
+        assert sock.options[socket.SOL_SOCKET, socket.SO_RCVBUF] == size
     _, sock = opened()
     assert len(sock.options) == 1
 
@@ -199,7 +200,7 @@ def test_without_such_a_version_the_api_is_named(
     opened: Opener, versions: dict[int, tuple[int, int]], at_most: int
 ) -> None:
     found, sock = opened()
-    found.versions = versions
+    found.versions.update(versions)
     with pytest.raises(UnsupportedVersion, match="The node does not support HEARTBEAT") as refused:
         found.call(messages.HeartbeatRequest(), 1030.0, at_most=at_most)
     assert refused.value.code == errors.UNSUPPORTED_VERSION and not sock.sent
@@ -246,6 +247,8 @@ def test_each_wait_has_what_is_left_until_the_deadline(opened: Opener) -> None:
     found.call(messages.HeartbeatRequest(), 1003.0)
     assert sock.limits[:4] == [3.0, 3.0, 2.0, 1.0]  # of the request, and of what came a second apart
     assert set(sock.limits[4:]) == {0.001}, "what is there already is still read"
+    found.send(messages.HeartbeatRequest(), 1003.0)
+    assert sock.limits[-1] == 0.001
 
 
 def test_an_answer_that_ends_early_says_who_closed(opened: Opener) -> None:
@@ -272,6 +275,15 @@ def pipe() -> Iterator[tuple[int, int]]:
             pass
 
 
+@pytest.fixture
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[int | None]:
+    """How long each question waits for descriptors, of which none is ever ready."""
+    found: list[int | None] = []
+    poll = SimpleNamespace(register=lambda *_: None, poll=lambda wait: found.append(wait) or [])
+    monkeypatch.setattr(select, "poll", lambda: poll)
+    return found
+
+
 def test_an_answer_has_begun_if_one_is_awaited_and_something_came(
     opened: Opener, pipe: tuple[int, int]
 ) -> None:
@@ -290,18 +302,24 @@ def test_an_answer_has_begun_if_one_is_awaited_and_something_came(
     ("seconds", "ms"), [(None, None), (0, 0), (-5, 0), (0.0001, 1), (0.25, 250), (1.0001, 1001)]
 )
 def test_nobody_waits_for_less_than_is_asked(
-    monkeypatch: pytest.MonkeyPatch, seconds: float | None, ms: int | None
+    waits: list[int | None], seconds: float | None, ms: int | None
 ) -> None:
-    waits: list[int | None] = []
-    poll = SimpleNamespace(
-        register=lambda descriptor, events: None, poll=lambda wait: waits.append(wait) or []
-    )
-    monkeypatch.setattr(select, "poll", lambda: poll)
     assert readable([1, 2], seconds) == [] and waits == [ms]
-    assert not abandoned(1) and waits == [ms, 0], "that is known at once"
 
 
-def test_whoever_reads_no_more_has_abandoned_a_pipe(pipe: tuple[int, int]) -> None:
+def test_what_is_there_is_asked_without_a_wait(opened: Opener, waits: list[int | None]) -> None:
+    found, sock = ready(opened)
+    found.send(messages.HeartbeatRequest(), 1030.0)
+    sock.fileno = lambda: 1  # type: ignore[attr-defined]
+    assert not found.has_answer and not abandoned(1) and waits == [0, 0]
+
+
+def test_whoever_reads_no_more_has_abandoned_a_pipe_or_a_terminal(pipe: tuple[int, int]) -> None:
     assert not abandoned(pipe[1])
     os.close(pipe[0])
     assert abandoned(pipe[1])
+    user, terminal = os.openpty()
+    assert not abandoned(terminal)
+    os.close(user)
+    assert abandoned(terminal)
+    os.close(terminal)

@@ -83,6 +83,7 @@ def test_a_mutant_is_the_module_with_one_change() -> None:
 
 UUIDS, CLOCK = "pykafkad/uuids.py", "pykafkad/clock.py"
 IN_UUIDS = "tests/unit/test_uuids.py"
+ANSWERS, IN_ANSWERS = "pykafkad/net/answers.py", "tests/unit/test_answers.py"
 
 
 def of(path: str, function: str, kind: str) -> Mutant:
@@ -93,7 +94,7 @@ def of(path: str, function: str, kind: str) -> Mutant:
 def test_a_known_mutant_is_killed_a_harmless_one_lives_and_the_tree_stays_as_it_is() -> None:
     source = (ROOT / UUIDS).read_text()
     some = of(UUIDS, "random_uuid", "result")
-    with Trial(Touched({}, {}), collected=[IN_UUIDS]) as trial:
+    with Trial(Touched({}, {}), collected=[IN_UUIDS, IN_ANSWERS]) as trial:
         trial.touched.tests[some.place] = sorted(trial.warm.tests)
         assert trial.run(some) == KILLED
         assert trial.run(some._replace(source=source + "\n# a comment\n")) == SURVIVED
@@ -101,6 +102,9 @@ def test_a_known_mutant_is_killed_a_harmless_one_lives_and_the_tree_stays_as_it_
         assert trial.run(some._replace(function="", source="syntax error")) == KILLED
         assert trial.run(some._replace(function="", source=source + "\n# a comment\n")) == SURVIVED
         assert trial.run(some._replace(path=CLOCK)) == NOT_RUN
+        where = of(ANSWERS, "read_answer", "default")
+        trial.touched.tests[where.place] = [each for each in trial.warm.tests if IN_ANSWERS in each]
+        assert trial.run(where) == KILLED, "what a module makes of it when it is imported"
         assert (trial.home / UUIDS).read_text() == source
     assert (ROOT / UUIDS).read_text() == source
     assert not trial.home.exists()
