@@ -198,14 +198,6 @@ class KraftBroker(Broker):
         if self.exit_code:
             raise StartupError("the metadata of the cluster cannot be followed")
 
-    def _runs_until(self, is_done: Callable[[], bool], wait_ms: int) -> bool:
-        deadline_ms = self.clock.monotonic_ms() + wait_ms
-        while not is_done():
-            if self.clock.monotonic_ms() > deadline_ms:
-                return False
-            self.reactor.run_pass(100)
-        return True
-
     def _cannot_go_on(self, why: str) -> None:
         log.error(f"{why}; stopping")
         self.exit_code = 1

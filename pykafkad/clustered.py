@@ -189,16 +189,6 @@ class ClusterBroker(Broker):
         self.cluster.registration.on_registered = controlling.begin
         controlling.begin()
 
-    # -- the loop, before it runs by itself
-
-    def _runs_until(self, is_done: Callable[[], bool], wait_ms: int) -> bool:
-        deadline_ms = self.clock.monotonic_ms() + wait_ms
-        while not is_done():
-            if self.clock.monotonic_ms() > deadline_ms:
-                return False
-            self.reactor.run_pass(100)
-        return True
-
     def _wait_for(self, begin: Callable[[Told], None], said: str, wait_ms: int) -> KafkaError | None:
         answers: list[KafkaError | None] = []
         begin(answers.append)

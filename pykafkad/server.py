@@ -264,6 +264,15 @@ class Broker(ServingBroker):
         self.reactor.run()
         return self.exit_code
 
+    def _runs_until(self, is_done: Callable[[], bool], wait_ms: int) -> bool:
+        """Passes of the loop before it runs by itself; whether it was done in time."""
+        deadline_ms = self.clock.monotonic_ms() + wait_ms
+        while not is_done():
+            if self.clock.monotonic_ms() > deadline_ms:
+                return False
+            self.reactor.run_pass(100)
+        return True
+
     def _on_close(self, connection: Any, reason: str | None) -> None:
         self.listeners.closed(connection)  # whatever goes wrong with the rest: it counts its connections
         self.forget_waiters(connection)
@@ -359,12 +368,11 @@ class Broker(ServingBroker):
 
     def _settle(self) -> None:
         """Let the work that threads have come back: what was promised is finished before the files close."""
-        deadline_ms = self.clock.monotonic_ms() + SETTLE_MS
-        while self.workers.outstanding or self.cleaner_workers.outstanding or not self.controller.idle:
-            if self.clock.monotonic_ms() > deadline_ms:
-                log.error("work in threads did not come back; stopping without it")
-                return
-            self.reactor.run_pass(100)
+        if not self._runs_until(self._has_settled, SETTLE_MS):
+            log.error("work in threads did not come back; stopping without it")
+
+    def _has_settled(self) -> bool:
+        return not (self.workers.outstanding or self.cleaner_workers.outstanding) and self.controller.idle
 
 
 def stop_signals() -> list[int]:
