@@ -197,6 +197,11 @@ class Finder(ast.NodeVisitor):
             if not is_unit(node):
                 self.visit(node.right)
 
+    def visit_keyword(self, node: ast.keyword) -> None:
+        """`zip(..., strict=True)` asserts what holds."""
+        if node.arg != "strict":
+            self.generic_visit(node)
+
     def visit_Constant(self, node: ast.Constant) -> None:
         for other in other_values(node):
             self._add("constant", node, other)

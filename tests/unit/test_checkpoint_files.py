@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 
 from pykafkad import uuids
+from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.checkpoints.checkpoints import CheckpointError
 from pykafkad.storage.files import OFFSET_MAX
@@ -78,6 +81,53 @@ def test_the_smallest_and_largest_numbers_are_read(tmp_path: Path, offsets: Path
     assert checkpoints.read_offsets(str(offsets)) == {("t", 0): -LONG, ("t", 1): OFFSET_MAX}
     epochs.write_text(f"0\n2\n{-INT} 1\n{INT - 1} 2\n")
     assert checkpoints.read_epochs(str(tmp_path)) == [(-INT, 1), (INT - 1, 2)]
+
+
+def test_the_disk_is_not_taken_for_a_file_that_is_not_there(
+    tmp_path: Path, offsets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(path: str) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(checkpoints, "read_file", broken)
+    for read in (
+        lambda: checkpoints.read_offsets(str(offsets)),
+        lambda: checkpoints.read_epochs(str(tmp_path)),
+        lambda: checkpoints.read_topic_id(str(tmp_path)),
+    ):
+        with pytest.raises(OSError, match="Input/output error"):
+            read()
+
+
+def test_a_file_is_replaced_in_an_order_that_a_power_failure_may_interrupt(
+    offsets: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps: list[tuple[str, bytes]] = []
+    sync = files.fsync_path
+    monkeypatch.setattr(
+        files, "fsync_path", lambda path: (steps.append((path, offsets.read_bytes())), sync(path))[1]
+    )
+    files.write_file(str(offsets), b"old")
+    files.replace_file(str(offsets), b"new")
+    assert steps == [(f"{offsets}.tmp", b"old"), (str(offsets.parent), b"new")]
+    files.replace_file(str(offsets), b"newer", sync=False)
+    assert offsets.read_bytes() == b"newer" and len(steps) == 2
+
+
+def test_files_that_are_written_are_closed(offsets: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(5):
+        files.write_file(str(offsets), b"new")
+        files.replace_file(str(offsets), b"newer")
+        files.last_bytes(str(offsets), 3)
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_what_cannot_be_renamed_takes_nothings_place(tmp_path: Path) -> None:
+    (tmp_path / "there").write_bytes(b"there")
+    with pytest.raises(FileNotFoundError):
+        files.rename(f"{tmp_path}/nothing", f"{tmp_path}/there")
+    assert [path.name for path in tmp_path.iterdir()] == ["there"]
 
 
 def test_a_file_that_is_no_text_or_no_file_is_not_believed(offsets: Path) -> None:

@@ -14,7 +14,7 @@ from pykafkad.slices import finish
 from pykafkad.storage.cleaning import cleaning
 from pykafkad.storage.log import snapshots, transaction_index
 from pykafkad.storage.log.log import Log
-from tests.cleaner_kit import DAY_MS, Home, contents, fill, mark, names, put
+from tests.cleaner_kit import COMPACTED, DAY_MS, Home, contents, fill, mark, names, put
 from tests.storage_kit import NOW_MS, idempotent, marker, read_all
 
 
@@ -324,6 +324,19 @@ def test_a_log_without_closed_segments_needs_no_cleaner(home: Home) -> None:
     assert home.manager.compaction.cleaner is None
 
 
+def test_after_the_end_nothing_is_begun(home: Home) -> None:
+    partition = home.create()
+    fill(partition, [("a", "1"), ("a", "2")])
+    compaction = home.manager.compaction
+    compaction.stop()
+    compaction.begin(home.timers.call_later, home.threads.submit)
+    compaction.reconfigure()
+    compaction.turn()
+    home.timers.advance(60_000)
+    assert compaction.cleaner is None and not home.threads.waiting
+    assert len(contents(partition)) == 2
+
+
 def test_log_cleaner_enable_off_leaves_everything(tmp_path: Path) -> None:
     home = Home(tmp_path / "a", log_cleaner_enable=False)
     partition = home.create()
@@ -359,6 +372,22 @@ def test_the_dirtiest_log_comes_first_and_each_has_one_thread(tmp_path: Path) ->
     home.finish()
     assert [partition.first_dirty_offset for partition in partitions] == [2] * 4
     assert cleaner.running == 0
+
+
+def test_a_log_that_is_not_due_any_more_has_no_turn(tmp_path: Path) -> None:
+    """What it needs changed while the one before it was cleaned."""
+    home = Home(tmp_path / "a", log_cleaner_threads=1)
+    first, second = home.create("first"), home.create("second")
+    fill(first, [("a", "1"), ("a", "2"), ("a", "3")])
+    fill(second, [("a", "1"), ("a", "2")])
+    home.timers.advance(15_000)
+    (busy,) = [each for each in (first, second) if home.cleaner.is_busy(each)]
+    other = second if busy is first else first
+    home.configs[other.topic] = COMPACTED | {"min.compaction.lag.ms": DAY_MS}
+    home.manager.configure(other.topic, 1, home.configs[other.topic])
+    before = contents(other)
+    home.finish()
+    assert len(contents(busy)) == 1 and contents(other) == before
 
 
 def test_a_full_key_map_cleans_as_far_as_it_reaches(tmp_path: Path) -> None:

@@ -97,6 +97,31 @@ def test_a_follower_that_is_cut_makes_the_cleaner_let_go(home: Home, steps: int)
     assert home.cleaner.running == 0 and not leftovers(home)
 
 
+def test_output_whose_segments_have_gone_meanwhile_is_removed(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the thread's work and the turn of the loop in which it comes back."""
+    partition = home.create()
+    fill(partition, [("a", "1"), ("a", "2")])
+    fill(partition, [("a", "3"), ("a", "4")])
+    there: list[list[str]] = []
+
+    def between(work: Callable[[], Any], done: Callable[[Any], None]) -> None:
+        result = work()
+        if leftovers(home) and not there:
+            there.append(leftovers(home))
+            partition.retire(1, NOW_MS)
+        done(result)
+
+    monkeypatch.setattr("tests.storage_kit.submit_inline", between)
+    home.timers.advance(15_000)
+    home.threads.step()
+    home.threads.step()
+    assert there and not home.cleaner.is_uncleanable(partition)
+    home.threads.step()
+    assert not leftovers(home) and contents(partition) == [(2, "a", "3"), (3, "a", "4")]
+
+
 def test_retention_waits_for_the_cleaner(home: Home) -> None:
     partition = home.create(cleanup_policy=["compact", "delete"], retention_ms=1000)
     begin(home, partition)

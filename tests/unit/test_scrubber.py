@@ -151,7 +151,7 @@ def test_a_file_that_cannot_be_read_is_told_and_nothing_goes_offline(
     kit.turn()
     kit.turn()
     (line,) = errors(lines)
-    assert f"{path}: cannot be read" in line
+    assert f"{path}: cannot be read: Is a directory at byte 0" in line
     assert kit.manager.online and kit.manager.get("orders", 0) is kit.partition
 
 

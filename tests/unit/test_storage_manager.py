@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import resource
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -304,6 +305,38 @@ def test_a_failed_directory_goes_offline_and_the_others_serve(tmp_path: Path) ->
     logs.close()
     assert (tmp_path / "b" / ".kafka_cleanshutdown").exists()
     assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()
+
+
+def test_where_no_partition_can_be_made_the_directory_is_offline(tmp_path: Path) -> None:
+    logs = start(tmp_path / "a", tmp_path / "b")
+    first, second = logs.directories
+    shutil.rmtree(first.path)
+    with pytest.raises(OSError, match="No such file"):
+        logs.create("one", 0, TOPIC_ID, CONFIG, 0, first.directory_id)
+    assert (first.is_online, second.is_online) == (False, True)
+    assert logs.get("one", 0) is None and first.partition_count == 0
+    with pytest.raises(OSError, match="the log directory of one-0 is offline"):
+        logs.create("one", 0, TOPIC_ID, CONFIG, 0, first.directory_id)
+    assert logs.create("one", 0, TOPIC_ID, CONFIG, 0).log_directory is second
+    logs.close()
+
+
+def test_the_room_of_a_directory_is_known_while_it_works(tmp_path: Path) -> None:
+    logs = start(tmp_path / "a", tmp_path / "b")
+    first, second = logs.directories
+    told: list[Any] = []
+    logs.on_directory_failed = told.append
+    (one,) = create(logs, "one")
+    assert one.log_directory is first
+    for directory in logs.directories:
+        size, free = logs.capacity(directory) or (0, 0)
+        assert 0 < free <= size == shutil.disk_usage(directory.path).total
+    assert told == []
+    shutil.rmtree(first.path)
+    assert logs.capacity(first) is None and told == [first]
+    assert logs.get("one", 0) is None and logs.capacity(first) is None
+    assert logs.capacity(second) is not None
+    logs.close()
 
 
 def test_the_last_directory_takes_the_broker_down(tmp_path: Path) -> None:

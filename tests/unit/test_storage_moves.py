@@ -12,6 +12,7 @@ import pytest
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
+from pykafkad.storage import files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.log.log import Log
 from pykafkad.storage.manager import LogManager
@@ -577,6 +578,45 @@ def test_a_disk_that_fails_ends_its_directory(home: Home, monkeypatch: pytest.Mo
     home.move(1)
     home.threads.all()
     assert [each.is_online for each in home.logs.directories] == [False, True]
+
+
+def test_a_piece_leaves_nothing_behind_its_end(tmp_path: Path) -> None:
+    """A file beside the segments may have become shorter since it was copied."""
+    (tmp_path / "source").mkdir()
+    (tmp_path / "target").mkdir()
+    (tmp_path / "source/name").write_bytes(b"abcdef")
+    (tmp_path / "target/name").write_bytes(b"........")
+    source, target = str(tmp_path / "source"), str(tmp_path / "target")
+    assert move.copy(source, target, [("gone", 0, 9), ("name", 1, 4)]) == [("name", 1, 4)]
+    assert (tmp_path / "target/name").read_bytes() == b".bcd"
+    with pytest.raises(move.SourceError, match="ends at 6, not at 7"):
+        move.copy(source, target, [("name", 0, 7)])
+
+
+def test_a_copy_is_on_the_disk_before_the_metadata_names_it(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[str] = set()
+    sync = files.fsync_path
+    monkeypatch.setattr(files, "fsync_path", lambda path: (synced.add(path), sync(path))[1])
+    partition = home.create()
+    fill(partition, 30)
+    home.threads.all()
+    assigned = home.moved
+    seen: list[set[str]] = []
+
+    def moved(partition: Log, directory: Any, done: Callable[[Any], None]) -> None:
+        seen.append({os.path.basename(path) for path in synced if "-future" in path})
+        synced.clear()
+        assigned(partition, directory, done)
+
+    monkeypatch.setattr(home, "moved", moved)
+    home.move(1)
+    home.threads.all()
+    logs = {f"{base:020d}.log" for base in partition.bases}
+    assert len(logs) > 3 and logs < seen[0] and any(name.endswith("-future") for name in seen[0])
+    again = {os.path.basename(path) for path in synced if path.startswith(partition.directory)}
+    assert logs < again and {"orders-0", "partition.metadata", "leader-epoch-checkpoint"} < again
 
 
 # -- the checkpoints of a copy

@@ -4,6 +4,7 @@ through a link, and everything else continues.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Callable, Iterator
@@ -408,6 +409,20 @@ def test_a_file_that_we_may_not_touch_is_made_anew(
 ) -> None:
     unreadable(home / "orders-0" / name, monkeypatch, home)
     assert is_well(start())
+
+
+def test_a_partition_that_cannot_even_be_looked_at_is_not_served(
+    home: Path, start: Callable[[], LogManager], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(path: str, topic_id: bytes) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied", path)
+
+    (home / "orders-0" / "partition.metadata").unlink()
+    monkeypatch.setattr("pykafkad.storage.checkpoints.checkpoints.write_topic_id", refused)
+    logs = start()
+    assert logs.online and logs.get("orders", 0) is None
+    with pytest.raises(OSError, match="the log of orders-0 could not be loaded"):
+        logs.create("orders", 0, KNOWN["orders", 0], CONFIG, 0)
 
 
 def test_a_log_that_we_may_not_touch_costs_its_partition(

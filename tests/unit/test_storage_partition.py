@@ -18,6 +18,7 @@ from pykafkad.slices import finish
 from pykafkad.storage import files as storage_files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.files import OFFSET_MAX, StorageError
+from pykafkad.storage.log import lookups
 from pykafkad.storage.log.log import Log
 from tests.storage_kit import (
     NOW_MS,
@@ -349,6 +350,35 @@ def test_the_next_segment_has_what_a_compacted_one_has_not(tmp_path: Path) -> No
     ):
         part = partition.read(offset, 1000, limit_offset=limit, at_least_one=True)
         assert (None if part is None else values(records.read(part.read()))[0]) == there
+
+
+def test_questions_of_many_segments_are_answered_in_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lookups, "SEGMENTS_AT_ONCE", 2)
+    partition = new_partition(tmp_path, segment_bytes=300)
+    append(partition, *(batch(b"v", timestamp=NOW_MS + number) for number in range(20)))
+    assert partition.bases == [0, 4, 8, 12, 16]
+    for work, turns in (
+        (partition.offset_for_timestamp(NOW_MS + 20), 2),
+        (partition.max_timestamp_offset(), 3),  # the search in the batch is one
+        (partition.times_of_segments(), 2),
+    ):
+        assert sum(1 for _ in work) == turns
+    work = partition.offset_for_timestamp(NOW_MS + 1)
+    assert finish(work) == (1, NOW_MS + 1, 0)
+    work = partition.offset_for_timestamp(NOW_MS + 10)
+    next(work)
+    partition.retire(3, NOW_MS)
+    assert finish(work) == (12, NOW_MS + 12, 0), "what it was about to look at is gone, so it begins again"
+
+
+def test_a_log_without_a_manager_keeps_no_deleted_files(tmp_path: Path) -> None:
+    partition = new_partition(tmp_path, segment_bytes=300)
+    append(partition, *(batch(b"v") for _ in range(9)))
+    partition.retire(1, NOW_MS)
+    assert partition.bases == [4, 8] and files(partition, ".deleted") == []
+    assert files(partition, ".log") == [f"{base:020d}.log" for base in (4, 8)]
 
 
 def test_a_preallocated_segment_takes_its_room_until_it_is_closed(tmp_path: Path) -> None:

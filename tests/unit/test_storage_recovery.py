@@ -214,6 +214,21 @@ def test_segments_below_the_recovery_point_are_believed(rolled: Path) -> None:
     assert partition.bases == [0, 4, 8, 12, 16]
 
 
+def test_indexes_that_are_made_anew_are_no_longer_than_what_is_in_them(rolled: Path) -> None:
+    for path in [*rolled.glob("*.index"), *rolled.glob("*.timeindex")]:
+        path.unlink()
+    partition = recovered(rolled, segment_bytes=300)
+    closed = partition.segments[:-1]
+    assert len(closed) == 4
+    for segment in closed:
+        for suffix, index, size in (
+            ("index", segment.offset_index, 8),
+            ("timeindex", segment.time_index, 12),
+        ):
+            assert (rolled / f"{segment.base_offset:020d}.{suffix}").stat().st_size == index.entries * size
+    expect(partition, COUNT)
+
+
 def test_segments_behind_a_damaged_batch_are_set_aside(rolled: Path) -> None:
     patch(rolled / f"{4:020d}.log", 70, b"\xff")
     partition = recovered(rolled)
@@ -332,6 +347,14 @@ def test_an_entry_of_another_segment_makes_a_transaction_index_anew(rolled: Path
     lead(partition, 1)
     assert not name.exists()
     expect(partition, COUNT)
+
+
+def test_a_log_that_begins_behind_its_end_has_no_producers(rolled: Path) -> None:
+    partition = recovered(rolled, log_start_offset=50, segment_bytes=300)
+    assert (partition.bases, partition.log_start_offset, partition.log_end_offset) == ([50], 50, 50)
+    assert not list(partition.producers) and not list(partition.epochs.entries[:-1])
+    assert {path.name for path in rolled.glob("*.snapshot")} <= {f"{50:020d}.snapshot"}
+    assert append(partition, idempotent(0, b"of a new one", epoch=0)) == [50]
 
 
 @pytest.mark.parametrize("start", [0, 35])
@@ -499,6 +522,19 @@ def test_even_after_a_clean_stop_the_end_must_be_a_whole_batch(home: Path) -> No
     assert partition.log_end_offset == COUNT - 1
     assert append(partition, batch(b"next")) == [COUNT - 1]
     assert len(read_all(partition)) == COUNT
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.1, 1.0, 1.5, 7.5, 18.5])
+def test_a_log_that_was_cut_after_a_clean_stop_ends_with_its_last_whole_batch(
+    home: Path, kept: float
+) -> None:
+    recovered(home).close()
+    starts = positions(home)
+    size = starts[int(kept)] + int(kept % 1 * (starts[1] - starts[0]))
+    os.truncate(home / LOG, size)
+    partition = open_partition(home.parent, recovery_point=COUNT, index_interval_bytes=300)
+    lead(partition, 1)
+    expect(partition, int(kept))
 
 
 def test_after_a_clean_stop_a_damaged_batch_is_served_as_it_is(home: Path) -> None:

@@ -137,6 +137,14 @@ def test_an_index_that_begins_or_goes_while_the_log_is_read(log: Log) -> None:
     assert log.aborted_bases == bases[1:]
 
 
+def test_an_index_that_has_gone_says_nothing(log: Log) -> None:
+    write(log)
+    end(log, committed=False)
+    assert told(log, 0) == [(PRODUCER, 0)]
+    Path(transaction_index.path_of(log.directory, 0)).unlink()
+    assert told(log, 0) == [] and transaction_index.collect_from(log.directory, [0], 0, 9) == []
+
+
 @pytest.mark.parametrize("damage", [b"\0", b"\xff" * transaction_index.ENTRY_SIZE])
 def test_a_damaged_index_is_said_to_be_damaged(log: Log, damage: bytes) -> None:
     write(log)

@@ -214,12 +214,12 @@ class LogCleaner:
 
     def _blame(self, partition: Log, directory: LogDirectory, error: BaseException) -> None:
         """An I/O error is the directory's; anything else is the partition's, and no memory for its keys as well."""
-        if is_shortage(error) and getattr(error, "errno", 0) != ENOMEM:
-            log.warn(f"{partition.name} is cleaned later: {error}")
-            return
         if isinstance(error, OSError) and error.errno != ENOMEM:
-            directory.fail(f"{partition.name} could not be cleaned: {error}")
-            self._manager.drop_offline()
+            if is_shortage(error):
+                log.warn(f"{partition.name} is cleaned later: {error}")
+            else:
+                directory.fail(f"{partition.name} could not be cleaned: {error}")
+                self._manager.drop_offline()
             return
         why = str(error) or type(error).__name__
         log.warn(f"{partition.name} is marked as uncleanable and grows from now on: {why}")

@@ -77,7 +77,6 @@ def unlink_now(directory: LogDirectory, paths: list[str], delay_ms: int) -> None
 
 def cut_now(log: Log, step: Step, offset: int, is_wanted: Callable[[], bool], done: Done) -> None:
     """There is no checkpoint that says more than what will be left."""
-    log.lower_flushed(0)
     step(log, offset, 0)
     done(None)
 

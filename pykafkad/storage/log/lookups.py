@@ -14,7 +14,7 @@ from pykafkad.storage.log import transaction_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterable, Iterator
     from typing import Any
 
     from pykafkad.hot.segment import BatchHeader, FileRange, Segment
@@ -33,13 +33,19 @@ class SegmentGone(Exception):
 def offset_for_timestamp(partition: Log, timestamp: int) -> Finding:
     """The first segment that reaches the timestamp has the answer, or nobody has. What the cleaner emptied is passed
     over: for Kafka it is as old as its file, and hides what comes after it."""
-    for place, segment in enumerate(partition.segments):
-        if place % SEGMENTS_AT_ONCE == SEGMENTS_AT_ONCE - 1:
+    for is_turn, segment in in_turns(partition.segments):
+        if is_turn:
             yield
             check_there(partition, segment)
         if segment.size and segment_timestamp(segment) >= timestamp:
             return (yield from first_record_since(partition, segment, timestamp))
     return None
+
+
+def in_turns(segments: Iterable[Segment]) -> Iterator[tuple[bool, Segment]]:
+    """Each with whether others should have a turn before it."""
+    for place, segment in enumerate(segments, start=1):
+        yield place % SEGMENTS_AT_ONCE == 0, segment
 
 
 def check_there(partition: Log, segment: Segment) -> None:
@@ -75,8 +81,8 @@ def first_record_since(partition: Log, segment: Segment, timestamp: int) -> Find
 def times_of_segments(partition: Log) -> Generator[Any, None, list[tuple[int, int]]]:
     """Where each segment begins, and when it was last written to."""
     found = []
-    for place, segment in enumerate(partition.segments):
-        if place % SEGMENTS_AT_ONCE == SEGMENTS_AT_ONCE - 1:
+    for is_turn, segment in in_turns(partition.segments):
+        if is_turn:
             yield
             check_there(partition, segment)
         found.append((max(segment.base_offset, partition.log_start_offset), files.modified_ms(segment.path)))
@@ -84,8 +90,8 @@ def times_of_segments(partition: Log) -> Generator[Any, None, list[tuple[int, in
 
 
 def max_timestamp_offset(partition: Log) -> Finding:
-    for place, segment in enumerate(partition.segments):
-        if place % SEGMENTS_AT_ONCE == SEGMENTS_AT_ONCE - 1:
+    for is_turn, segment in in_turns(partition.segments):
+        if is_turn:
             yield
         load_maxima(segment)
     newest = max(partition.segments, key=lambda segment: segment.max_timestamp)

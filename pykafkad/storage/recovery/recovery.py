@@ -127,7 +127,7 @@ class Loader:
         self.directory = partition.directory
         self.snapshots: list[int] = []
         self.epochs_damaged = False
-        self.synced_to: int | None = None  # None: everything that is there was synced by a clean stop
+        self.synced_to: int | None = None  # None: as the checkpoint says, or all there is after a clean stop
 
     def load(self) -> None:
         names = leftovers.tidy(self.directory)
@@ -294,9 +294,9 @@ class Loader:
             self.synced_to = base
         elif first < bisect_right(self.partition.bases, point) - 1:
             self.hints.lower(base)
-            self.synced_to = base
-        else:
-            self.synced_to = point  # its segment is the first one that the next start walks as well
+            self.synced_to = (
+                base  # else the checkpoint holds: its segment is where the next start begins as well
+            )
 
     def recover(self, walk: Walk, slot: int) -> tuple[int, Flaw | None]:
         """Check a segment and make its indexes anew. Which segment is good up to where: where the leader epoch falls
