@@ -314,3 +314,9 @@ def test_of_ten_thousand_acls_a_decision_looks_at_few(monkeypatch: pytest.Monkey
     assert rules.count == 10_000
     assert len(list(rules._about(TOPIC, "p0500.x"))) == 2
     assert allowed(rules, "p0500.x", READ) and not allowed(rules, "topic-7", READ)
+
+
+@pytest.mark.parametrize("kind", [Rules, RulesOfZooKeeper])
+def test_without_acls_nobody_may_do_anything_unless_everyone_may(kind: type[Rules]) -> None:
+    assert not allowed(kind(), "t", READ)
+    assert allowed(kind(everyone_if_no_acl=True), "t", READ)

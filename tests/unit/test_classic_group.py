@@ -278,6 +278,24 @@ def test_only_what_all_know_can_win(room: Room) -> None:
     assert asked.answer.protocol_name == "b"
 
 
+def test_what_somebody_knew_who_has_left_counts_no_more(room: Room) -> None:
+    leader, _ = room.enter(protocols=(("a", b""),))
+    other, _ = room.enter(protocols=(("a", b""), ("b", b"")))
+    room.advance(6_000)
+    assert room.join(protocols=(("b", b""),)).code == errors.INCONSISTENT_GROUP_PROTOCOL
+    room.leave((leader, None))
+    _, asked = room.enter(protocols=(("b", b""),))
+    rejoined = room.join(other, protocols=(("a", b""), ("b", b"")))
+    assert asked.answer.protocol_name == rejoined.answer.protocol_name == "b"
+
+
+def test_nobody_syncs_with_an_empty_group(room: Room) -> None:
+    leader, other = stable(room)
+    room.leave((leader, None), (other, None))
+    for instance_id in (None, "desk"):
+        assert room.sync(leader, 2, instance=instance_id).code == errors.UNKNOWN_MEMBER_ID
+
+
 def test_who_has_no_protocol_in_common_is_refused(room: Room) -> None:
     stable(room)
     assert room.join(protocols=(("other", b""),)).code == errors.INCONSISTENT_GROUP_PROTOCOL

@@ -7,6 +7,7 @@ import pytest
 from pykafkad.cluster import topic_configs
 from pykafkad.cluster.image import Image
 from pykafkad.config import BrokerConfig, ConfigError, TopicConfig, validate_topic_configs
+from pykafkad.pure import releases
 from pykafkad.storage.log.settings import rules_of
 
 LEAST = {"zookeeper.connect": "zk:2181/here", "broker.id": "0"}
@@ -179,3 +180,28 @@ def test_what_counts_is_shown_with_where_it_was_said() -> None:
 def test_before_protocol_3_0_the_format_is_what_the_broker_says(protocol: str, format: str) -> None:
     config = made(inter_broker_protocol_version=protocol, log_message_format_version="2.0")
     assert config.topic_defaults[FORMAT] == format
+
+
+def test_the_versions_of_kafka_up_to_3_9() -> None:
+    """As Kafka's MetadataVersion names them: each release means its last level."""
+    last = (
+        "0.8.0 0.8.1 0.8.2 0.9.0 0.10.0-IV1 0.10.1-IV2 0.10.2-IV0 0.11.0-IV2 1.0-IV0 1.1-IV0 2.0-IV1 2.1-IV2 2.2-IV1"
+        " 2.3-IV1 2.4-IV1 2.5-IV0 2.6-IV0 2.7-IV2 2.8-IV1 3.0-IV1 3.1-IV0 3.2-IV0 3.3-IV3 3.4-IV0 3.5-IV2 3.6-IV2"
+        " 3.7-IV4 3.8-IV0 3.9-IV0"
+    )
+    for name in last.split():
+        release, _, level = name.partition("-IV")
+        assert releases.full_name(release) == releases.full_name(f"{release}.7") == name
+        assert [releases.full_name(f"{release}-IV{each}") for each in range(int(level or -1) + 1)] == [
+            f"{release}-IV{each}" for each in range(int(level or -1) + 1)
+        ]
+        assert releases.full_name(f"{release}-IV{int(level or -1) + 1}") is None
+
+
+@pytest.mark.parametrize("name", ["", "0.10", "1", "4.0", "4.0-IV2", "2.8-IV", "2.8.", "IV1", "0.7.0"])
+def test_what_is_no_version_of_kafka(name: str) -> None:
+    assert releases.full_name(name) is None
+
+
+def test_levels_of_4_0_were_known_before_it() -> None:
+    assert [releases.full_name(f"4.0-IV{each}") for each in (0, 1)] == ["4.0-IV0", "4.0-IV1"]

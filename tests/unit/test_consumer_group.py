@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from pykafkad import errors
+from pykafkad import errors, messages
+from pykafkad.pure.groups import records
 from pykafkad.slices import finish
 from tests.consumer_kit import REBALANCE_MS, Consumer, ConsumerRoom, settle_all
 from tests.group_kit import GROUP
@@ -170,6 +171,22 @@ def test_a_topic_nobody_wants_any_more_is_taken_away_before_there_is_a_new_targe
     answer = room.beat("a", 2, topics=["u"], owned={"t": [0, 1, 2], "u": [0, 1, 2]}).answer
     assert (answer.member_epoch, room.named(answer)) == (2, {"u": [0, 1, 2]})
     assert room.group().epoch == 3 and room.group().target_epoch == 2
+
+
+def test_what_is_taken_away_is_nobody_elses_before_it_is_given_up() -> None:
+    room = ConsumerRoom("t", "u", consumer_assignment_interval_ms=1_000)
+    room.advance(1)
+    room.enter_consumer("a", topics=["t", "u"])
+    room.beat("a", 2, topics=["u"], owned={"t": [0, 1, 2], "u": [0, 1, 2]})
+    room.advance(1_000)
+    answer = room.enter_consumer("b", topics=["t"]).answer
+    room.advance(1_000)
+    answer = room.beat("b", answer.member_epoch, owned={}).answer
+    assert room.named(answer) in (None, {})
+    assert room.group().members["a"].revoking
+    answer = room.beat("a", 2, owned={"u": [0, 1, 2]}).answer
+    answer = room.beat("b", room.group().members["b"].epoch, owned={}).answer
+    assert room.named(answer) == {"t": [0, 1, 2]}
 
 
 def test_targets_are_an_interval_apart() -> None:
@@ -446,6 +463,17 @@ def test_a_log_that_lost_its_older_records_to_compaction_can_be_read(room: Consu
     assert {each.member_id: each.encode(1) for each in room.describe().members} == {
         each.member_id: each.encode(1) for each in before.members
     }
+
+
+def test_a_record_of_topics_that_older_versions_wrote_goes_with_the_next_change(room: ConsumerRoom) -> None:
+    settle_all(Consumer(room, "a"))
+    key = messages.ConsumerGroupPartitionMetadataKey(group_id=GROUP)
+    room.log.append(records.encode(key, messages.ConsumerGroupPartitionMetadataValue()))
+    room.reload()
+    assert not [each for each, value in room.written() if each == key and value is None]
+    Consumer(room, "b").beat()
+    Consumer(room, "c").beat()
+    assert [value for each, value in room.written() if each == key][1:] == [None], "once"
 
 
 # -- what other APIs ask

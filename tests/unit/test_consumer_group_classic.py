@@ -349,6 +349,16 @@ def test_with_the_last_consumer_member_the_group_becomes_classic(room: ConsumerR
     assert room.group().TYPE == "classic"
 
 
+@pytest.mark.parametrize(("most", "kind"), [(1, "classic"), (0, "consumer")])
+def test_a_group_becomes_classic_if_a_classic_one_may_be_as_large(
+    room: ConsumerRoom, most: int, kind: str
+) -> None:
+    consumer, _ = mixed(room)
+    room.settings.max_size = most
+    consumer.leave()
+    assert kind == room.group().TYPE
+
+
 def test_with_a_fenced_consumer_member_the_group_becomes_classic(room: ConsumerRoom) -> None:
     _, classic = mixed(room)
     for _ in range(10):

@@ -652,6 +652,17 @@ def test_reassignments_that_are_refused() -> None:
     assert code(world, None) == errors.NO_REASSIGNMENT_IN_PROGRESS
     assert code(world, [1], ("t", 9)) == errors.UNKNOWN_TOPIC_OR_PARTITION
     assert world.assignment("t").partitions[0].replicas == [1, 2]
+    for target, why in (
+        ([1, 1], "Duplicate replica ids in partition reassignment replica list: List(1, 1)"),
+        ([2, -1], "Invalid broker id in replica list: List(2, -1)"),
+        (
+            [9, 1, 8],
+            "Replica assignment has brokers that are not alive. Replica list: List(9, 8),"
+            " live broker list: Set(0, 1, 2)",
+        ),
+    ):
+        (outcome,) = asked(world, events.AlterReassignments, {T: target}).values()
+        assert outcome == (errors.INVALID_REPLICA_ASSIGNMENT, why)
 
 
 def test_a_reassignment_is_listed_until_it_ends() -> None:
@@ -757,6 +768,19 @@ def test_a_reassignment_is_taken_back() -> None:
     assert world.assignment("t").partitions[0] == ([1, 2], [], [])
     assert [node.id for node in world.nodes.values() if T in node.disk] == [1, 2]
     assert asked(world, events.ListReassignments, None) == {}
+
+
+def test_who_had_a_replica_and_gets_it_again_is_asked_for_it_at_the_end() -> None:
+    world = cluster([1, 2])
+    for target in ([0, 2], [1, 2]):
+        assert code(world, target) == errors.NONE
+        life(world, world.state("t").leader).tend()
+        world.run(200)
+        assert world.assignment("t").partitions[0] == (target, [], [])
+    assert [node.id for node in world.nodes.values() if T in node.disk] == [1, 2]
+    world.delete_topic("t")
+    world.run(100)
+    assert is_gone(world)
 
 
 def test_old_tools_reassign_by_a_znode() -> None:

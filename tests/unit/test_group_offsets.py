@@ -10,9 +10,11 @@ import pytest
 from pykafkad import errors, messages, slices
 from pykafkad.hot import records
 from pykafkad.pure.effects import Effects
+from pykafkad.pure.groups.group_requests import is_expired
 from pykafkad.pure.groups.offset_requests import is_longer
-from pykafkad.pure.groups.offsets import Offsets
+from pykafkad.pure.groups.offsets import Offset, Offsets
 from pykafkad.pure.groups.records import encode
+from tests.group_kit import Room
 from tests.unit.coordinator_kit import OFFSETS, GroupDesk
 
 MINUTE_MS = 60_000
@@ -118,6 +120,19 @@ def test_a_deleted_group_is_gone_after_a_restart_too(desk: GroupDesk) -> None:
         assert desk.committed("g") == {}
         desk = desk.restarted()
         desk.settle()
+
+
+def test_offsets_of_a_group_with_members_stay_that_says_no_topics() -> None:
+    """Connect's workers, for instance: what they read nobody can tell."""
+    room = Room()
+    leader, asked = room.enter(protocol_type="connect")
+    room.advance(3_000)
+    room.sync(leader, asked.answer.generation_id, protocol_type="connect", assignments={leader: b"x"})
+    group = room.group()
+    assert group.state_name == "Stable" and group.offset_expiry_base_ms(room.now_ms) is None
+    value = messages.OffsetCommitValue(offset=5, commit_timestamp=room.now_ms)
+    offset = Offset(value, 0)
+    assert not is_expired(group, offset, room.now_ms + 10 * RETENTION_MS, RETENTION_MS)
 
 
 def test_the_offsets_of_a_deleted_topic_go(desk: GroupDesk) -> None:

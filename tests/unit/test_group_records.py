@@ -149,6 +149,18 @@ def test_types_of_later_are_not_known(key: bytes | None) -> None:
         decode(key, b"\0\0")
 
 
+def test_values_of_later_versions_are_not_known_and_what_is_cut_is_refused(golden: Path) -> None:
+    for record_type, (name, _) in records.TYPES.items():
+        key = record_type.to_bytes(2) + getattr(messages, f"{name}Key")().encode(0)
+        latest = getattr(messages, f"{name}Value").max_version
+        for version in (latest + 1, -1):
+            with pytest.raises(UnknownRecord, match=f"a {name} of version {version}$"):
+                decode(key, version.to_bytes(2, signed=True) + bytes(100))
+        for value in (b"", b"\0", b"\0\0"):
+            with pytest.raises(WireError):
+                decode(key, value)
+
+
 @pytest.mark.parametrize("key", [b"", b"\0", b"\0\1", b"\0\1\0\5g", b"\0\2\xff\xff"])
 def test_bytes_that_are_no_key_are_refused(key: bytes) -> None:
     with pytest.raises(WireError):

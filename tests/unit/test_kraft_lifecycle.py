@@ -123,6 +123,24 @@ def test_news_are_told_at_once_but_not_after_a_failure() -> None:
     assert machine.offline == {b"d": True}
 
 
+@pytest.mark.parametrize("is_asking", [False, True])
+@pytest.mark.parametrize("want", [Want.BEAT, Want.REGISTER])
+def test_a_directory_that_failed_and_another_registration_are_told_at_once(
+    want: Want, is_asking: bool
+) -> None:
+    machine = serving()
+    now_ms = BEAT_MS if is_asking else 1
+    assert machine.next(now_ms) is (Want.BEAT if is_asking else None)
+    if want is Want.BEAT:
+        machine.directories_failed([b"d"])
+    else:
+        machine.registered_by_another()
+    if is_asking:
+        machine.beaten(BrokerHeartbeatResponse(is_fenced=False), (), now_ms)
+    assert machine.next(now_ms) is want
+    assert machine.offline == ({b"d": False} if want is Want.BEAT else {})
+
+
 def test_another_controller_is_asked_at_once_however_long_the_one_before_was_asked_in_vain() -> None:
     machine = serving()
     now_ms = BEAT_MS

@@ -14,6 +14,7 @@ import pytest
 
 from pykafkad import logs
 from pykafkad.clock import ManualClock
+from pykafkad.errors import StartupError
 from pykafkad.hot import records
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.log.log import Log
@@ -206,6 +207,26 @@ def test_a_start_that_is_given_up_leaves_no_thread_at_work(
     assert len(ended) <= 2, "those that were begun, and no other"
     manager.close(clean=False)
     assert not (home / ".kafka_cleanshutdown").exists()
+
+
+def test_what_no_partition_alone_is_to_blame_for_ends_the_start(
+    home: Path, submit: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    load = recovery.load
+    begun: list[int] = []
+
+    def refused(partition: Log, hints: recovery.Hints) -> None:
+        begun.append(partition.index)
+        if len(begun) == 2:
+            raise StartupError("this is no log of ours")
+        load(partition, hints)
+
+    monkeypatch.setattr(recovery, "load", refused)
+    manager = log_manager(broker_config(home), ManualClock(NOW_MS), submit)
+    with pytest.raises(StartupError, match="no log of ours"):
+        manager.open_all(EVERY, lambda topic: topic_config())
+    assert manager.online and not manager.loaded
+    manager.close(clean=False)
 
 
 @pytest.mark.parametrize("submit", [None, in_threads], ids=["inline", "threads"])

@@ -64,6 +64,7 @@ def test_small_segments_become_one(home: Home) -> None:
     home.manager.deletions.unlink_due()
     stems = {name.partition(".")[0] for name in names(partition) if name.startswith("0")}
     assert stems == {"00000000000000000000", "00000000000000000020"}
+    assert [segment.end_offset for segment in partition.segments[:-1]] == partition.bases[1:]
 
 
 def test_a_cleaned_log_is_read_as_before_from_every_offset(home: Home) -> None:

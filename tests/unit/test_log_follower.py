@@ -373,6 +373,56 @@ def test_a_log_that_was_started_is_cut_like_one_that_was_filled(tmp_path: Path) 
         log = open_partition(tmp_path / "follower", high_watermark=offset + 1, **SMALL)
         cut(log, offset)
         assert producers_of(log.producers) == [(7, offset - 1, -1)]
+        assert not [name for name in os.listdir(log.directory) if above(name, offset)]
+
+
+def test_producers_are_found_without_the_snapshot_of_the_segment_that_is_cut(tmp_path: Path) -> None:
+    leader = new_partition(tmp_path / "leader")
+    for sequence in range(6):
+        leader.append(idempotent(sequence, b"%d" % sequence, transactional=True), NOW_MS, verified=True)
+        append(leader, idempotent(sequence, b"%d" % sequence, producer_id=8))
+    leader.append_built(marker(7, 0, False), NOW_MS)
+    leader.commit()
+    log = follower(tmp_path / "follower", **SMALL)
+    take(log, bytes_of(leader))
+    assert log.bases == [0, 5, 10]
+    for snapshot in sorted(Path(log.directory).glob("*.snapshot"))[1:]:
+        snapshot.unlink()
+    cut(log, 11)
+    assert producers_of(log.producers) == [(7, 5, 0), (8, 4, -1)]
+
+
+def test_a_cut_below_the_logs_start_lowers_it(tmp_path: Path) -> None:
+    log = filled(tmp_path)
+    log.delete_records(10)
+    first = log.bases[0]
+    cut(log, 5)
+    assert (log.log_start_offset, log.log_end_offset, log.high_watermark) == (5, 5, 5)
+    cut(log, 9)
+    assert log.log_end_offset == 5 and log.bases[0] == first
+    log.first_dirty_offset = 5
+    cut(log, 3)
+    assert (log.log_start_offset, log.first_dirty_offset) == (3, 3), "nor is it clean above its end"
+
+
+def test_a_segment_that_is_damaged_below_the_cut_is_cut_there(tmp_path: Path) -> None:
+    """The leader has it whole, and gives it again."""
+    log = filled(tmp_path)
+    log.close()
+    log = open_partition(tmp_path, recovery_point=12, high_watermark=12, **SMALL)
+    segment = log.segments[1]
+    batches = records.scan(Path(segment.path).read_bytes())
+    assert len(batches) > 2
+    with open(segment.path, "r+b") as file:
+        file.seek(batches[1].position + 65)
+        file.write(b"\xff")
+    bad = batches[1].base_offset
+    cut(log, batches[-1].base_offset)
+    assert (log.log_end_offset, log.high_watermark) == (bad, bad)
+    assert os.path.getsize(segment.path) == batches[1].position
+    take(log, fetched(bad, b"again", epoch=20), leader_epoch=20)
+    log.advance_high_watermark(bad + 1)
+    assert values(read_all(log)) == [b"%d" % each for each in range(bad)] + [b"again"]
 
 
 # -- in the order that a crash may interrupt
@@ -425,6 +475,19 @@ def test_a_cut_that_is_not_wanted_any_more_is_not_made(tmp_path: Path) -> None:
     append(log, batch(b"12"))
     threads.all()
     assert log.log_end_offset == 13 and [error.code for error in told] == [NOT_LEADER_OR_FOLLOWER]
+    logs.close()
+
+
+def test_a_log_that_was_deleted_meanwhile_is_not_cut(tmp_path: Path) -> None:
+    threads = Threads()
+    logs, log = managed(tmp_path, threads)
+    threads.all()
+    log.flush()
+    told: list[Any] = []
+    log.truncate(5, lambda: True, told.append)
+    logs.delete("orders", 0)
+    threads.all()
+    assert [error.code for error in told] == [KAFKA_STORAGE_ERROR] and log.log_end_offset == 12
     logs.close()
 
 

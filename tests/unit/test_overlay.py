@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import itertools
 import os
 import shutil
 import subprocess
@@ -371,3 +372,25 @@ def test_a_damaged_metadata_log_is_no_reason_not_to_open(
     log.write_bytes(data)
     assert opened_metadata.read_images([source]).topics == {}
     assert "topics are shown as the directories say" in capfd.readouterr().err
+
+
+def test_of_several_replicas_the_one_that_is_furthest_is_shown(tmp_path: Path) -> None:
+    """By its last leader epoch, then by its last segment, then by what is in that."""
+    for name, epoch, count in (("old", 3, 9), ("short", 5, 2), ("long", 5, 3), ("rolled", 5, 3)):
+        log = new_partition(tmp_path / name, leader_epoch=epoch)
+        append(log, *(batch(b"v") for _ in range(count)))
+        if name == "rolled":
+            log.roll(NOW_MS)
+        log.close()
+    (tmp_path / "damaged" / "orders-0").mkdir(parents=True)
+    shutil.copytree(tmp_path / "rolled" / "orders-0", tmp_path / "damaged" / "orders-0", dirs_exist_ok=True)
+    (tmp_path / "damaged" / "orders-0" / "leader-epoch-checkpoint").write_bytes(b"damaged")
+    (tmp_path / "empty" / "orders-0").mkdir(parents=True)
+    ranked = ["empty", "damaged", "old", "short", "long", "rolled"]
+    sources = {name: overlay.read_source(str(tmp_path / name)) for name in ranked}
+    for behind, ahead in itertools.pairwise(ranked):
+        for order in ((behind, ahead), (ahead, behind)):
+            chosen = overlay.shown(sources[name] for name in order)
+            assert chosen == {("orders", 0): sources[ahead]}
+    one = sources["old"]
+    assert (one.node_id, one.cluster_id, one.metadata) == (None, None, None), "nothing says whose they were"

@@ -73,6 +73,7 @@ class Expression:
         ("a{1,}", ["a", "aa"]),
         ("a{0,1}b", ["b", "ab"]),
         ("a{,3}", []),
+        ("a{01}|a{1,01}|a{1|a{1,|a{|{", []),
         ("foo.bar", ["foo.bar", "foo-bar", "foo_bar"]),
         ("foo\\.bar", ["foo.bar"]),
         ("foo[.-]bar", ["foo.bar", "foo-bar"]),
@@ -84,6 +85,10 @@ class Expression:
         ("\\d+", ["0", "42"]),
         ("[[:upper:]]", ["A", "K"]),
         ("[[:^alnum:]]", [".", "-", "_"]),
+        ("[[:lower:]]", ["a", "b", "k"]),
+        ("(?i)[[:lower:]]", ["a", "b", "A", "k", "K"]),
+        ("(?i)\\p{Lu}", ["a", "b", "A", "k", "K"]),
+        ("(?i)[[:^lower:]]", ["0", ".", "-", "_"]),
         ("\\W", [".", "-"]),
         ("\\pN+", ["0", "42"]),
         ("\\p{^L}", ["0", ".", "-", "_"]),
@@ -151,6 +156,11 @@ def test_what_matches(pattern: str, matched: list[str]) -> None:
         ("\\y", "invalid escape sequence"),
         ("\\C", "invalid escape sequence"),
         ("\\x{110000}", "invalid escape sequence"),
+        ("\\x{}", "invalid escape sequence"),
+        ("\\x{61", "invalid escape sequence"),
+        ("\\x{6g}", "invalid escape sequence"),
+        ("\\x6", "invalid escape sequence"),
+        ("\\x6g", "invalid escape sequence"),
         ("(?z)", "invalid or unsupported Perl syntax"),
         ("(?=a)", "invalid or unsupported Perl syntax"),
         ("(?i-", "invalid or unsupported Perl syntax"),
@@ -418,6 +428,11 @@ def test_names_of_javas_groups_are_letters_and_digits(name: str) -> None:
         ("(?i)[^a]", "\0bB\u00e9", "aA"),
         ("[\\a\\f\\n\\r\\t]", "\a\f\n\r\t", "afnrt"),
         ("\\t", "\t", "t\0"),
+        ("\\p{Lower}", "az", "A1\u00e9"),
+        ("\\P{Lower}", "A1\u00e9", "az"),
+        ("[^\\p{XDigit}]", "gG-", "0aF"),
+        ("\\p{ASCII}", "a\x7f", "\x80\u00e9"),
+        ("[a&]", "a&", "b"),
         ("\\w\\b", "a_0", "-"),
         ("\\W\\B", "-", "a_0"),
     ],
@@ -432,6 +447,29 @@ def test_escapes_of_java_that_are_not_known_here_are_refused_wherever_they_stand
     for pattern in (f"\\{escape}", f"a\\{escape}b", f"[x\\{escape}y]"):
         with pytest.raises(Unsupported):
             finish(for_text(pattern))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "words"),
+    [
+        ("{", "a brace without counts"),
+        ("a{", "a brace without counts"),
+        ("a{1,b}", "a brace without counts"),
+        ("(?P<n>a)", "a group of Python's"),
+        ("(?i)*", "missing argument to repetition operator"),
+        ("\\p{L}", "classes of Unicode are not supported"),
+        ("\\pL", "classes of Unicode are not supported"),
+        ("\\p{Alpha", "classes of Unicode are not supported"),
+        ("[[a]]", "classes within classes are not supported"),
+        ("[a[b]]", "classes within classes are not supported"),
+        ("[a&&b]", "intersections of classes are not supported"),
+        ("a*+", "possessive and repeated repetitions are not supported"),
+        ("a{2}{3}", "possessive and repeated repetitions are not supported"),
+    ],
+)
+def test_what_is_refused_in_java(pattern: str, words: str) -> None:
+    with pytest.raises(InvalidPattern, match=f"^{words}$"):
+        finish(for_text(pattern))
 
 
 def test_the_last_character_of_ascii_is_in_its_classes_where_it_is_named_too() -> None:

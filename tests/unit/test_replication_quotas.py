@@ -29,6 +29,11 @@ def test_a_rate_is_of_the_last_windows() -> None:
     assert rate.per_second(2000) == 750
     assert rate.per_second(3100) == 500 / 1.6
     assert rate.per_second(10_000) == 0
+    for now_ms in (20_000, 21_000, 22_000):
+        rate.record(600, now_ms)
+    assert rate.per_second(22_500) == 1800 / 2.5
+    rate.record(600, 23_000)
+    assert rate.per_second(23_000) == 1800 / 2, "the fourth window takes the place of the first"
 
 
 class World:

@@ -94,6 +94,16 @@ def test_what_was_loaded_at_start_has_its_age_from_the_time_index(home: Home) ->
     assert not any(segment.time_index.mapped for segment in partition.segments)
 
 
+@pytest.mark.parametrize("limits", [{"retention_ms": 600_000}, {"retention_bytes": 0}], ids=["age", "size"])
+def test_all_that_is_to_go_goes_with_one_look(home: Home, limits: dict[str, int]) -> None:
+    """A few segments in a turn, and the rest in the turns that follow it."""
+    partition = home.create(4 * retention.SEGMENTS_AT_ONCE + 3, **limits)
+    end = partition.log_end_offset
+    assert len(partition.bases) > 2 * retention.SEGMENTS_AT_ONCE
+    home.clock.set_wall(age_of(end) + 600_001)
+    assert home.check() == [end] and partition.log_start_offset == end
+
+
 # -- size
 
 

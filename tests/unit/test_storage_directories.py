@@ -10,6 +10,7 @@ import pytest
 
 from pykafkad import uuids
 from pykafkad.errors import StartupError
+from pykafkad.storage.files import parse_partition_directory, partition_directory
 from pykafkad.storage.manager import LogManager
 from tests.storage_kit import TOPIC_ID, manager, topic_config
 
@@ -136,3 +137,23 @@ def test_one_bad_directory_of_two_is_offline(tmp_path: Path) -> None:
     assert [directory.is_online for directory in logs.directories] == [True, False]
     assert logs.create("orders", 0, TOPIC_ID, topic_config(), 0).log_directory is logs.directories[0]
     logs.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        ("t-0", ("t", 0)),
+        ("a-b-12", ("a-b", 12)),
+        (f"t-{2**31 - 1}", ("t", 2**31 - 1)),
+        (f"t-{2**31}", None),
+        ("t-01", None),
+        ("t-", None),
+        ("-0", None),
+        ("t0", None),
+        ("t-\u0661", None),
+        ("t-\u00b2", None),
+    ],
+)
+def test_names_of_partitions(name: str, key: tuple[str, int] | None) -> None:
+    assert parse_partition_directory(name) == key
+    assert key is None or partition_directory(*key) == name

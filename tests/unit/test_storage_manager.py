@@ -307,6 +307,29 @@ def test_a_failed_directory_goes_offline_and_the_others_serve(tmp_path: Path) ->
     assert not (tmp_path / "a" / ".kafka_cleanshutdown").exists()
 
 
+def test_a_directory_whose_failure_somebody_noticed_is_dropped_before_long(tmp_path: Path) -> None:
+    soon: list[Callable[[], None]] = []
+    failed: list[Any] = []
+    logs = log_manager(
+        broker_config(tmp_path / "a", tmp_path / "b"),
+        ManualClock(NOW_MS),
+        call_soon=soon.append,
+        on_directory_failed=failed.append,
+    )
+    logs.open_all({}, lambda topic: CONFIG)
+    one, two = create(logs, "one", "two")
+    soon.clear()
+    one.log_directory.fail("pulled out")
+    one.log_directory.fail("again")
+    assert logs.get("one", 0) is one and failed == []
+    (drop,) = soon
+    drop()
+    assert logs.get("one", 0) is None and logs.get("two", 0) is two
+    assert failed == [one.log_directory] and one.log_directory.failure == "pulled out"
+    assert dict(logs.placed()) == {("two", 0): two.log_directory.directory_id}
+    logs.close()
+
+
 def test_where_no_partition_can_be_made_the_directory_is_offline(tmp_path: Path) -> None:
     logs = start(tmp_path / "a", tmp_path / "b")
     first, second = logs.directories

@@ -421,6 +421,7 @@ def test_a_rate_is_kept(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     home.logs.config.dynamic[move.RATE] = "100000"
     partition = home.create()
     fill(partition, 400)
+    home.logs.clock.advance(3_600_000)  # type: ignore[attr-defined]
     home.move(1)
     home.threads.all()
     assert where(partition) == "b" and 1_500 < sum(waits) < 2_500
@@ -600,8 +601,10 @@ def test_a_copy_is_on_the_disk_before_the_metadata_names_it(
     sync = files.fsync_path
     monkeypatch.setattr(files, "fsync_path", lambda path: (synced.add(path), sync(path))[1])
     partition = home.create()
+    fill(partition, 1, size=3900)
     fill(partition, 30)
     home.threads.all()
+    assert partition.bases[:2] == [0, 1]
     assigned = home.moved
     seen: list[set[str]] = []
 
@@ -617,6 +620,68 @@ def test_a_copy_is_on_the_disk_before_the_metadata_names_it(
     assert len(logs) > 3 and logs < seen[0] and any(name.endswith("-future") for name in seen[0])
     again = {os.path.basename(path) for path in synced if path.startswith(partition.directory)}
     assert logs < again and {"orders-0", "partition.metadata", "leader-epoch-checkpoint"} < again
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_move_is_over_when_one_of_its_directories_is_offline(home: Home, which: int) -> None:
+    partition = home.create()
+    fill(partition, 5)
+    home.move(1)
+    home.logs.directories[which].fail("pulled out")
+    home.logs.drop_offline()
+    assert not list(home.logs.moves)
+    assert home.logs.get(*KEY) is (partition if which else None)
+    assert home.names(1) == (["orders-0-future"] if which else ["orders-0-delete"])
+    home.threads.all()
+    assert home.logs.directories[1 - which].is_online and home.names(0) == ["orders-0"]
+
+
+def test_a_directory_in_which_no_copy_can_begin_is_offline(home: Home) -> None:
+    partition, other = home.create(), home.create("other")
+    fill(partition, 5)
+    home.move(1, "other")
+    os.rename(home.paths[1], home.paths[1].with_name("gone"))
+    with pytest.raises(KafkaError) as refused:
+        home.move(1)
+    assert refused.value.code == errors.KAFKA_STORAGE_ERROR
+    assert [each.is_online for each in home.logs.directories] == [True, False]
+    assert not list(home.logs.moves), "nor does the one that was under way go on"
+    assert home.partition is partition and where(other) == "a"
+
+
+def test_a_copy_of_nothing_that_is_known_is_left_alone(home: Home) -> None:
+    for name in ("gone-0", "no partition"):
+        (home.paths[1] / files.marked_directory(name, "future")).mkdir()
+    before = sorted(os.listdir(home.paths[1]))
+    partition = home.create()
+    fill(partition, 3)
+    home.logs.close(clean=False)
+    home.start()
+    assert not list(home.logs.moves)
+    assert [name for name in before if "-future" in name] == sorted(
+        name for name in os.listdir(home.paths[1]) if "-future" in name
+    )
+
+
+@pytest.mark.parametrize("call", ["listdir", "stat"])
+def test_an_original_that_cannot_be_read_is_the_fault_of_its_directory(
+    home: Home, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What lies beside the segments is looked at by a thread first, and by the loop once more."""
+    real = getattr(os, call)
+    partition = home.create()
+    fill(partition, 5)
+
+    def broken(path: Any, *arguments: Any, **options: Any) -> Any:
+        if str(path).startswith(partition.directory):
+            raise OSError(5, "Input/output error")
+        return real(path, *arguments, **options)
+
+    home.move(1)
+    monkeypatch.setattr(os, call, broken)
+    home.threads.all()
+    assert [each.is_online for each in home.logs.directories] == [False, True]
+    assert not list(home.logs.moves)
 
 
 # -- the checkpoints of a copy

@@ -476,3 +476,16 @@ def test_what_kafka_wrote_is_what_the_machine_writes(name: str) -> None:
         if len(theirs.partitions) < 2:  # whose order is no matter
             assert (our_key, our_value) == (key, value)
     assert len(room.log) == len(kafkas(name)) > 4
+
+
+def test_an_end_that_could_not_be_written_may_be_asked_for_again(room: Room) -> None:
+    producer = begun(room)
+    done(room, room.add(producer, A))
+    version = min(room.transaction_version, 1)
+    effects = room.machine.end("t", producer, True, version, Asked(), NOW_MS, 99)
+    assert effects.on_refused is not None
+    with pytest.raises(KafkaError) as refused:
+        effects.on_refused(errors.COORDINATOR_NOT_AVAILABLE)
+    assert refused.value.code == errors.COORDINATOR_NOT_AVAILABLE
+    assert done(room, room.end(producer, committed=False, version=version)).code == errors.NONE
+    assert room.states()[-1] == "CompleteAbort"

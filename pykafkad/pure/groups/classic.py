@@ -85,8 +85,6 @@ class ClassicGroup(ClassicState):
         return effects
 
     def _check_sync(self, request: SyncGroupRequest) -> Member:
-        if self.state_name == EMPTY:
-            raise KafkaError(errors.UNKNOWN_MEMBER_ID)
         member = check_member(self, request, "sync-group")
         if request.generation_id != self.generation_id:
             raise KafkaError(errors.ILLEGAL_GENERATION)

@@ -70,7 +70,7 @@ class LogCleaner:
     def abort(self, partition: Log) -> None:
         """What is being made of it is thrown away: it is deleted, goes offline, or moves to another directory."""
         run = self._runs.get((partition.topic, partition.index))
-        if run is not None and run.partition is partition:
+        if run is not None:
             run.abort()
 
     def stop(self) -> None:
