@@ -20,7 +20,7 @@ from array import array
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from libc.stdint cimport INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 
@@ -182,6 +182,7 @@ cdef extern from "batch_records.h" nogil:
     void tally_begin(record_tally *tally, const batch_header *header)
     void tally_free(record_tally *tally)
     int record_read(const uint8_t *at, const uint8_t *end, record_view *record)
+    int64_t record_head(const uint8_t *at, const uint8_t *end, record_view *record)
     const uint8_t *record_read_header(const uint8_t *at, const uint8_t *end, header_view *header)
     int record_failure(int status, const uint8_t *at, const uint8_t *end, int compressed)
     int records_walk(const uint8_t **at, const uint8_t *end, const uint8_t *pause, int32_t count,

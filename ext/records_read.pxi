@@ -1,6 +1,9 @@
 # The consumer's view: Record, read, search. Part of records.pyx.
 
 
+cdef Py_ssize_t NO_LIMIT = INT32_MAX  # no record is longer
+
+
 cdef class Record:
     """One record. `control_type`: of a control batch's record (0 abort, 1 commit, 2 leader change...), else None."""
     cdef readonly int64_t offset
@@ -33,13 +36,13 @@ def read(buffer, bint check_crc=True):
     return all_records(buffer, check_crc, False)
 
 
-def read_in_slices(buffer):
+def read_in_slices(buffer, Py_ssize_t longest=NO_LIMIT, bint with_headers=True):
     """The same, with checksums that are known to be right. None comes before each piece of a batch: a record may take
-    many of them."""
-    return all_records(buffer, False, True)
+    many of them. Of a record of more than `longest` bytes only the offset comes."""
+    return all_records(buffer, False, True, longest, with_headers)
 
 
-def all_records(buffer, bint check_crc, bint pauses):
+def all_records(buffer, bint check_crc, bint pauses, Py_ssize_t longest=NO_LIMIT, bint with_headers=True):
     cdef int32_t size = 0
     cdef int8_t magic = 0
     cdef bytes data
@@ -60,7 +63,7 @@ def all_records(buffer, bint check_crc, bint pauses):
         if check_crc and not crc_fits(at, size, magic):
             raise failure(BATCH_BAD_CRC, position)
         if magic == 2:
-            yield from batch_records(data, pauses)
+            yield from batch_records(data, pauses, longest, with_headers)
         else:
             yield from legacy_module().read(data)
         position += size
@@ -71,7 +74,8 @@ cdef int framed(const uint8_t *head, Py_ssize_t head_size, Py_ssize_t left, int3
     return batch_next(head, left if head_size == 17 else head_size, size, magic)
 
 
-def batch_records(bytes data not None, bint pauses=False):
+def batch_records(bytes data not None, bint pauses=False, Py_ssize_t longest=NO_LIMIT,
+                  bint with_headers=True):
     """The records of one batch of format 2."""
     cdef batch_header header
     cdef record_view record
@@ -80,6 +84,7 @@ def batch_records(bytes data not None, bint pauses=False):
     cdef const uint8_t *end
     cdef int status
     cdef bytes piece
+    cdef int64_t skipped = 0  # bytes to come of a record that is too long
     batch_read_header(data, <int32_t>len(data), &header)
     cdef int codec = header.attributes & CODEC_MASK
     if len(data) < BATCH_OVERHEAD:
@@ -94,9 +99,21 @@ def batch_records(bytes data not None, bint pauses=False):
     for piece in Pieces(codec, memoryview(data)[BATCH_OVERHEAD:]):
         if pauses:
             yield None
+        if skipped:
+            skipped -= len(piece)
+            if skipped >= 0:
+                continue
+            piece = piece[len(piece) + skipped:]
+            skipped = 0
         if rest:
             rest += piece
             if seen < header.count and begun_record_goes_on(rest):
+                at = <const uint8_t *><char *>rest
+                skipped = beyond(at, at + len(rest), longest, &record)
+                if skipped:
+                    rest.clear()
+                    seen += 1
+                    yield offset_alone(&header, &record)
                 continue
             piece = bytes(rest)
             rest.clear()
@@ -105,17 +122,36 @@ def batch_records(bytes data not None, bint pauses=False):
         while seen < header.count:
             status = record_read(at, end, &record)
             if status == RECORDS_NEED_MORE:
+                skipped = beyond(at, end, longest, &record)
+                if skipped:
+                    at = end
+                    seen += 1
+                    yield offset_alone(&header, &record)
                 break
             if status != RECORDS_OK:
                 raise failure(record_failure(status, at, end, codec != 0), 0)
-            yield make_record(&header, &record)
+            if record.end - at > longest:
+                yield offset_alone(&header, &record)
+            else:
+                yield make_record(&header, &record, with_headers)
             seen += 1
             at = record.end
         if seen == header.count and at != end:
             raise failure(RECORDS_REMAINING, 0)
         rest += PyBytes_FromStringAndSize(<char *>at, end - at)
-    if seen < header.count:
+    if seen < header.count or skipped:
         raise failure(RECORDS_PREMATURE_END, 0)
+
+
+cdef int64_t beyond(const uint8_t *at, const uint8_t *end, Py_ssize_t longest, record_view *record) noexcept:
+    """How many bytes of the record that begins there come after `end`, if it is longer than wanted; else 0. Its offset is
+    read."""
+    cdef int64_t size = record_head(at, end, record)
+    return size - (end - at) if size > longest else 0
+
+
+cdef Record offset_alone(const batch_header *header, const record_view *view):
+    return Record(record_offset(header, view), 0, None, None, [])
 
 
 cdef bint begun_record_goes_on(bytearray data) except -1:
@@ -202,13 +238,13 @@ cdef inline int64_t record_time(const batch_header *header, const record_view *v
     return <int64_t>(<uint64_t>header.base_timestamp + <uint64_t>view.timestamp_delta)
 
 
-cdef Record make_record(const batch_header *header, const record_view *view):
+cdef Record make_record(const batch_header *header, const record_view *view, bint with_headers):
     cdef Record record = Record.__new__(Record)
     record.offset = record_offset(header, view)
     record.timestamp = record_time(header, view)
     record.key = nullable(view.key, view.key_size)
     record.value = nullable(view.value, view.value_size)
-    record.headers = make_headers(view)
+    record.headers = make_headers(view) if with_headers else []
     if header.attributes & CONTROL_FLAG:
         record.control_type = control_type(record.key)
     return record

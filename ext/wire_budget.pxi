@@ -9,6 +9,7 @@ cdef enum:
     TURN_ELEMENTS = 10_000         # are read in some 2 ms
     TURN_WRITTEN = 32_000          # are written in some 2 ms
     MESSAGE_ELEMENTS = 1_000_000   # some 200 MB of objects
+    RECORD_ELEMENTS = 262_144      # numbers of four bytes that Kafka's default for max.message.bytes has room for
     BYTES_AN_ELEMENT = 4096
     BREATH_READ = 1_000
     BREATH_WRITTEN = 4_000
@@ -20,13 +21,15 @@ cdef struct Budget:
     int64_t left
     int until_breath
     int breath     # so many elements; 0: never
-    bint has_end  # there is one
+    bint has_end   # there is one
+    int64_t most   # what was left at first
 
-cdef Budget UNLIMITED = Budget(INT64_MOST, 0, 0, False)
-cdef Budget READ_IN_A_TURN = Budget(TURN_ELEMENTS, 0, 0, True)
-cdef Budget READ_APART = Budget(MESSAGE_ELEMENTS, BREATH_READ, BREATH_READ, True)
-cdef Budget WRITTEN_IN_A_TURN = Budget(TURN_WRITTEN, 0, 0, True)
-cdef Budget WRITTEN_APART = Budget(MESSAGE_ELEMENTS, BREATH_WRITTEN, BREATH_WRITTEN, True)
+cdef Budget UNLIMITED = Budget(INT64_MOST, 0, 0, False, 0)
+cdef Budget READ_IN_A_TURN = Budget(TURN_ELEMENTS, 0, 0, True, TURN_ELEMENTS)
+cdef Budget READ_APART = Budget(MESSAGE_ELEMENTS, BREATH_READ, BREATH_READ, True, MESSAGE_ELEMENTS)
+cdef Budget RECORD_READ_APART = Budget(RECORD_ELEMENTS, BREATH_READ, BREATH_READ, True, RECORD_ELEMENTS)
+cdef Budget WRITTEN_IN_A_TURN = Budget(TURN_WRITTEN, 0, 0, True, TURN_WRITTEN)
+cdef Budget WRITTEN_APART = Budget(MESSAGE_ELEMENTS, BREATH_WRITTEN, BREATH_WRITTEN, True, MESSAGE_ELEMENTS)
 
 
 cdef extern from "memory.h" nogil:
@@ -56,7 +59,7 @@ cdef inline int spend(Budget* budget, int64_t elements) except -1:
 
 cdef int overspent(Budget* budget) except -1:
     if budget.breath:
-        raise WireError(f"a message of more than {MESSAGE_ELEMENTS} elements")
+        raise WireError(f"a message of more than {budget.most} elements")
     raise LargeMessage
 
 

@@ -21,14 +21,15 @@ cdef struct Source:
     Budget budget
 
 
-cdef object decode_message(StructType info, PyObject* buffer, int version, Py_ssize_t start, end, Py_ssize_t* stop):
+cdef object decode_message(StructType info, PyObject* buffer, int version, Py_ssize_t start, end, Py_ssize_t* stop,
+                           Budget budget):
     cdef Plan* plan = plan_of(info, version)
     cdef Source source
     cdef Py_ssize_t last
     cdef PyObject* made = NULL
     source.buffer = buffer
     source.whole = NULL
-    source.budget = UNLIMITED
+    source.budget = budget
     PyObject_GetBuffer(buffer, &source.view, PyBUF_SIMPLE)
     try:
         last = source.view.len if end is None else end

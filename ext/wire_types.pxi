@@ -227,17 +227,26 @@ cdef class StructType:
         TYPES[self.cls] = self
         self.cls.decode = self.decode
         self.cls.decode_prefix = self.decode_prefix
+        self.cls.decode_apart = self.decode_apart
         return 0
 
     def decode(self, buffer, int version, Py_ssize_t start=0, end=None):
         """The message in buffer[start:end]; see decode_message for what may follow it."""
-        return decode_message(self, <PyObject*>buffer, version, start, end, NULL)
+        return decode_message(self, <PyObject*>buffer, version, start, end, NULL, UNLIMITED)
 
-    def decode_prefix(self, buffer, int version, Py_ssize_t start=0, end=None):
-        """The message at the start of buffer[start:end], and where it ends."""
+    def decode_prefix(self, buffer, int version, Py_ssize_t start=0, end=None, Py_ssize_t most=-1):
+        """The message at the start of buffer[start:end], and where it ends. `most`: LargeMessage, if it has more
+        elements."""
         cdef Py_ssize_t stop = 0
-        made = decode_message(self, <PyObject*>buffer, version, start, end, &stop)
+        cdef Budget budget = UNLIMITED
+        if most >= 0:
+            budget.left, budget.has_end = most, True
+        made = decode_message(self, <PyObject*>buffer, version, start, end, &stop, budget)
         return made, stop
+
+    def decode_apart(self, buffer, int version, Py_ssize_t start=0):
+        """A large message of a record's value, for a thread: the loop goes on beside it."""
+        return decode_message(self, <PyObject*>buffer, version, start, None, NULL, RECORD_READ_APART)
 
 
 cdef void* allocate(size_t size) except NULL:

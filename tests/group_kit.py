@@ -104,7 +104,8 @@ class Room:
         """Begin to use the groups that were loaded."""
         self.groups.is_loading = False
         for group_id in list(self.groups.by_id):
-            self.do(self.groups.on_loaded(group_id, self.now_ms))
+            for effects in self.groups.on_loaded(group_id, self.now_ms):
+                self.do(effects)
 
     def advance(self, delta_ms: int) -> None:
         """Let time pass; each timer expires at its own time."""

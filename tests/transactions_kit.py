@@ -173,7 +173,8 @@ class Room:
         for offset, (key, value) in enumerate(self.log):
             self.machine.replay(*self.machine.decode(key, value), offset)
         for name in self.machine.replayed():
-            self.perform(self.machine.on_loaded(name, self.now_ms))
+            for effects in self.machine.on_loaded(name, self.now_ms):
+                self.perform(effects)
 
     # -- what is known
 

@@ -37,6 +37,15 @@ int record_read(const uint8_t *at, const uint8_t *end, record_view *record) {
   return read_body(body, body + size, record);
 }
 
+int64_t record_head(const uint8_t *at, const uint8_t *end, record_view *record) {
+  int32_t size;
+  const uint8_t *body = read_varint(at, end, &size), *next;
+  if (!body || size < 0 || body == end || !(next = read_varlong(body + 1, end, &record->timestamp_delta)) ||
+      !read_varint(next, end, &record->offset_delta))
+    return 0;
+  return body - at + (int64_t)size;
+}
+
 int record_failure(int status, const uint8_t *at, const uint8_t *end, int compressed) {
   if (status == RECORDS_NEED_MORE)
     return at == end ? RECORDS_PREMATURE_END : RECORDS_INVALID;

@@ -95,6 +95,9 @@ typedef struct {
 
 /* Reads the record at `at`; all of it, sizes compared. RECORDS_NEED_MORE when it goes beyond `end`. */
 int record_read(const uint8_t *at, const uint8_t *end, record_view *record);
+/* The size of the record at `at`, its own size's bytes included, and its offset delta; 0 where they are not
+ * all there. */
+int64_t record_head(const uint8_t *at, const uint8_t *end, record_view *record);
 const uint8_t *record_read_header(const uint8_t *at, const uint8_t *end, header_view *header);
 
 /* What record_read's failure at these bytes means in an uncompressed batch and at the end of a decompressed

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from pykafkad.coordinator.transaction_machine import TransactionMachine
 from pykafkad.coordinator.transactions import TransactionCoordinator
-from pykafkad.pure.effects import Effects
 from pykafkad.storage.overlay.opened import refusal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import Any, NoReturn
+
+    from pykafkad.pure.effects import Effects
 
 
 class OpenedTransactionMachine(TransactionMachine):
@@ -27,8 +29,8 @@ class OpenedTransactionMachine(TransactionMachine):
     def end(self, *arguments: Any, **named: Any) -> NoReturn:
         raise refusal()
 
-    def on_loaded(self, transactional_id: str, now_ms: int) -> Effects:
-        return Effects()
+    def on_loaded(self, transactional_id: str, now_ms: int) -> Iterable[Effects]:
+        return ()
 
 
 class OpenedTransactions(TransactionCoordinator):

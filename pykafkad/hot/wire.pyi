@@ -42,8 +42,10 @@ class Struct:
     def decode(cls, buffer: Buffer, version: int, start: int = 0, end: int | None = None) -> Self: ...
     @classmethod
     def decode_prefix(
-        cls, buffer: Buffer, version: int, start: int = 0, end: int | None = None
+        cls, buffer: Buffer, version: int, start: int = 0, end: int | None = None, most: int = -1
     ) -> tuple[Self, int]: ...
+    @classmethod
+    def decode_apart(cls, buffer: Buffer, version: int, start: int = 0) -> Self: ...
 
 class Message(Struct):
     """A struct that is a whole message."""

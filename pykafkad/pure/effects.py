@@ -12,6 +12,7 @@ from typing import Any
 Record = tuple[Any, Any]  # key and value of a record of an internal topic; a value of None is a tombstone
 TimerKey = tuple[str, ...]  # the name of the timer's owner comes first: a group's id, a transactional id
 NO_PRODUCER = (-1, -1)
+LARGE_VALUE = 64 * 1024  # bytes of a record's value that a thread decodes: it may have many elements
 
 
 class UnknownRecord(Exception):

@@ -66,6 +66,9 @@ class Counters:
     def replay(self, key: str, value: int, offset: int, producer_id: int, producer_epoch: int) -> None:
         (self.counts if producer_id < 0 else self.open.setdefault(producer_id, {}))[key] = value
 
+    def load(self, *record: Any) -> None:
+        self.replay(*record)
+
     def end_transaction(self, producer_id: int, producer_epoch: int, committed: bool) -> None:
         counted = self.open.pop(producer_id, {})
         self.counts.update(counted if committed else {})
@@ -73,10 +76,10 @@ class Counters:
     def replayed(self) -> dict[str, int]:
         return self.counts
 
-    def on_loaded(self, name: str, now_ms: int) -> Effects:
+    def on_loaded(self, name: str, now_ms: int) -> tuple[Effects]:
         effects = Effects()
         effects.after(SESSION_MS, name)
-        return effects
+        return (effects,)
 
     def on_timer(self, key: tuple[str, ...], now_ms: int) -> Effects:
         return self.count(key[0])

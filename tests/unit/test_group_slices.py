@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -525,7 +525,7 @@ def test_a_group_that_cannot_begin_does_not_keep_the_others(
     failures = [KeyError("a mistake")]
     begin = ClassicGroup.on_loaded
 
-    def failing(group: ClassicGroup, now_ms: int) -> Effects:
+    def failing(group: ClassicGroup, now_ms: int) -> Iterator[Effects]:
         if failures:
             raise failures.pop()
         return begin(group, now_ms)

@@ -4,18 +4,24 @@ The partitions of a topic are loaded one at a time, so that there is one buffer 
 kind); those that a client asks for come first. A thread reads the file. Records of an unknown type or version, which a
 newer Kafka or a client may have written, are logged and ignored. A batch whose checksum is wrong fails the load: the
 partition then has no coordinator, as in Kafka.
+
+Anybody may have written a record there, of any size: a large value is decoded by the thread, and replayed and freed in
+slices. One of too many elements (ext/wire_budget.pxi), or in a record of more than LONGEST bytes, is left alone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pykafkad.hot import records as batches
 from pykafkad.hot.wire import WireError
-from pykafkad.pure.effects import NO_PRODUCER, UnknownRecord
+from pykafkad.pure.effects import LARGE_VALUE, NO_PRODUCER, UnknownRecord
+from pykafkad.slices import Wait
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
     from pykafkad.coordinator.runtime.shard import Shard
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
 
 NAMED = 10  # strange records that are named one by one
 COMMIT_WAIT_MS = 10
+LONGEST = 32 * 1024 * 1024
 COMMIT_MARKER, ABORT_MARKER = 1, 0
 
 
@@ -95,26 +102,53 @@ class Load:
             raise ValueError(f"no batch can be read at offset {self._offset}")
         for batch in found:
             producer_id = batch.producer_id if batch.is_transactional else NO_PRODUCER[0]
-            for record in batches.read_in_slices(view[batch.position : batch.position + batch.size]):
+            rows = view[batch.position : batch.position + batch.size]
+            for record in batches.read_in_slices(rows, LONGEST, with_headers=False):
                 if record is not None and record.offset >= self._offset:  # the log may start within a batch
-                    self._replay_record(record, batch, producer_id)
+                    work = self._replay_record(record, batch, producer_id)
+                    if work is not None:
+                        yield from work
                 yield
             self._offset = batch.last_offset + 1
 
-    def _replay_record(self, record: batches.Record, batch: batches.Batch, producer_id: int) -> None:
+    def _replay_record(
+        self, record: batches.Record, batch: batches.Batch, producer_id: int
+    ) -> Iterator[Any] | None:
+        """Replay it, or return the work that does it."""
         machine = self._machine
         if batch.is_control:
             if record.control_type in (COMMIT_MARKER, ABORT_MARKER):
                 committed = record.control_type == COMMIT_MARKER
                 machine.end_transaction(batch.producer_id, batch.producer_epoch, committed)
-            return
+            return None
+        if record.value is not None and len(record.value) >= LARGE_VALUE:
+            return self._replay_large(record, batch, producer_id)
         try:
             key, value = machine.decode(record.key, record.value)
         except (UnknownRecord, WireError) as strange:
             self._left_alone(record.offset, strange)
-            return
+            return None
         self.count += 1
-        machine.replay(key, value, record.offset, producer_id, batch.producer_epoch)
+        return machine.load(key, value, record.offset, producer_id, batch.producer_epoch)  # type: ignore[no-any-return]
+
+    def _replay_large(self, record: batches.Record, batch: batches.Batch, producer_id: int) -> Work:
+        from pykafkad.large import free
+
+        wait = Wait()
+        self._loop.submit(partial(self._machine.decode, record.key, record.value), wait.come)
+        decoded = yield from wait.result()
+        if isinstance(decoded, (UnknownRecord, WireError)):
+            self._left_alone(record.offset, decoded)
+            return
+        if isinstance(decoded, BaseException):
+            raise decoded
+        self.count += 1
+        work = self._machine.load(*decoded, record.offset, producer_id, batch.producer_epoch)
+        if work is not None:
+            yield from work
+        freeing = free(decoded[1])
+        del wait, work, decoded  # nobody else has it
+        yield from freeing
 
     def _left_alone(self, offset: int, why: Exception) -> None:
         self._strange += 1

@@ -300,17 +300,21 @@ class Shard:
 
     def _begin(self, names: list[str]) -> Work:
         for name in names:
-            try:
-                self.perform(self.machine.on_loaded(name, self._loop.clock.now_ms()))
-            except Exception as error:
-                noun = self.runtime.kind.noun
-                self._log.exception(
-                    f"{self.partition.name}: {noun} {name} was loaded and cannot begin", error
-                )
-            yield GO_ON
+            yield from self._begin_one(name)
             if self._is_closed:
                 return
         self._serve()
+
+    def _begin_one(self, name: str) -> Work:
+        try:
+            for effects in self.machine.on_loaded(name, self._loop.clock.now_ms()):
+                self.perform(effects)
+                yield GO_ON
+                if self._is_closed:
+                    return
+        except Exception as error:
+            noun = self.runtime.kind.noun
+            self._log.exception(f"{self.partition.name}: {noun} {name} was loaded and cannot begin", error)
 
     def _serve(self) -> None:
         self.is_active = True

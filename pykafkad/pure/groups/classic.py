@@ -24,7 +24,7 @@ from pykafkad.pure.groups.classic_records import (
     NO_TIME,
     metadata_record,
     new_group_record,
-    read_subscriptions,
+    subscriptions,
     tombstone,
 )
 from pykafkad.pure.groups.classic_state import COMPLETING, EMPTY, PREPARING, STABLE, ClassicState
@@ -33,7 +33,7 @@ from pykafkad.pure.refusals import told_as
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Generator, Iterator
 
     from pykafkad.messages import (
         GroupMetadataKey,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from pykafkad.pure.groups.table import CheckPartition, GroupTable
 
 DescribedGroup = DescribeGroupsResponse.DescribedGroup
+SESSIONS_AT_ONCE = 16  # that begin
 
 
 class ClassicGroup(ClassicState):
@@ -275,19 +276,22 @@ class ClassicGroup(ClassicState):
 
     # -- coordinator loaded and unloaded
 
-    def on_loaded(self, now_ms: int) -> Effects:
+    def on_loaded(self, now_ms: int) -> Iterator[Effects]:
         """All members get a new session in which they can show that they are still there."""
-        effects = Effects()
         members = self.roster.members
-        for member in members.values():
+        effects = Effects()
+        for count, member in enumerate(members.values(), 1):
             classic_rebalance.restart_session(self, effects, member)
+            if count % SESSIONS_AT_ONCE == 0:
+                yield effects
+                effects = Effects()
         if len(members) > self.settings.max_size:
             reason = (
                 f"Freshly-loaded group {self.group_id} (size {len(members)}) is over capacity"
                 f" {self.settings.max_size}. Rebalancing in order to give a chance for consumers to commit offsets"
             )
             classic_rebalance.prepare(self, effects, reason, now_ms)
-        return effects
+        yield effects
 
     def on_unloaded(self) -> Effects:
         return self.dissolve(errors.NOT_COORDINATOR)
@@ -311,8 +315,8 @@ def differs(said: str | None, known: str | None) -> bool:
 # -- loading
 
 
-def replay(groups: GroupTable, key: GroupMetadataKey, value: GroupMetadataValue) -> None:
-    """Build the group from its record while loading: Stable if it has members, else Empty."""
+def load(groups: GroupTable, key: GroupMetadataKey, value: GroupMetadataValue) -> Generator[None, None, None]:
+    """Build the group from its record while loading, one member at a time: Stable if it has members, else Empty."""
     group = ClassicGroup(groups, key.group, 0)
     roster = group.roster
     roster.protocol_type = value.protocol_type or None
@@ -323,12 +327,13 @@ def replay(groups: GroupTable, key: GroupMetadataKey, value: GroupMetadataValue)
     for each in value.members:
         if each.member_id not in roster.members and each.group_instance_id not in roster.instances:
             roster.add(loaded_member(each, value.protocol or ""))
+        yield
     if value.leader in roster.members:
         roster.leader_id = value.leader
     if roster.members:
         group.state_name = STABLE
         group.protocol_name = value.protocol or ""
-    group.subscribed_topics = read_subscriptions(group)
+    group.subscribed_topics = yield from subscriptions(group)
     groups.by_id[key.group] = group
 
 

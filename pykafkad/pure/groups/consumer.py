@@ -12,7 +12,7 @@ and determined anew after a load: `checked_changes`, `checked_epoch`, `resolutio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import TypeVar
 
 from pykafkad import errors
@@ -50,6 +50,7 @@ NO_TARGET = -1
 UNKNOWN_EPOCH = -1
 CONSUMER_COMMITS_SINCE = 9  # version of OffsetCommit
 NO_SHARE: Share = {}
+NO_STEPS: Iterator[None] = iter(())
 T = TypeVar("T")
 
 
@@ -175,6 +176,11 @@ class ConsumerGroup:
     # -- changes of members (in replay only)
 
     def put(self, member: Member) -> None:
+        for _ in self.putting(member):
+            pass
+
+    def putting(self, member: Member) -> Iterator[None]:
+        """The same in steps, since a record may have very many partitions."""
         old = self.members.get(member.member_id)
         self.members[member.member_id] = member
         self.most = max(self.most, len(self.members))
@@ -183,32 +189,40 @@ class ConsumerGroup:
                 self._tally(old, -1)
             self._tally(member, 1)
         if old is not None:
-            self._disown(old)
+            yield from self._disowning(old)
         for epochs in (member.assigned, member.revoking):
             for topic_id, partitions in epochs.items():
                 owners = self.owners.setdefault(topic_id, {})
-                owners.update(dict.fromkeys(partitions, member.member_id))
+                for some in some_of(partitions):
+                    owners.update(dict.fromkeys(some, member.member_id))
+                    yield
         if member.instance_id is not None:
             self.instances = own(self.instances)
             self.instances[member.instance_id] = member.member_id
 
     def remove(self, member_id: str) -> None:
+        for _ in self.removing(member_id):
+            pass
+
+    def removing(self, member_id: str) -> Iterator[None]:
         member = self.members.pop(member_id, None)
         if member is None:
             return
         self._tally(member, -1)
-        self._disown(member)
+        yield from self._disowning(member)
         self.late = without(self.late, member_id)
         if member.instance_id is not None and self.instances.get(member.instance_id) == member_id:
             del self.instances[member.instance_id]
 
-    def _disown(self, member: Member) -> None:
+    def _disowning(self, member: Member) -> Iterator[None]:
         for epochs in (member.assigned, member.revoking):
             for topic_id, partitions in epochs.items():
                 owners = self.owners.get(topic_id, {})
-                for partition in partitions:
-                    if owners.get(partition) == member.member_id:
-                        del owners[partition]
+                for some in some_of(partitions):
+                    for partition in some:
+                        if owners.get(partition) == member.member_id:
+                            del owners[partition]
+                    yield
                 if not owners:
                     self.owners.pop(topic_id, None)
 
@@ -355,18 +369,26 @@ class ConsumerGroup:
 
         return consumer_timers.on_timer(self, key, now_ms)
 
-    def on_loaded(self, now_ms: int) -> Effects:
+    def on_loaded(self, now_ms: int) -> Iterator[Effects]:
         """All members get a new session in which they can show that they are still there."""
-        effects = Effects()
         for member in self.members.values():
+            effects = Effects()
             effects.after(self.session_timeout_ms, self.group_id, SESSION, member.member_id)
             if member.state == UNREVOKED:
                 effects.after(member.rebalance_timeout_ms, self.group_id, REBALANCE, member.member_id)
-        return effects
+            yield effects
 
     def on_unloaded(self) -> Effects:
         """No request ever waits: all are answered at once."""
         return Effects()
+
+
+def some_of(partitions: Mapping[int, int]) -> Iterator[Iterable[int]]:
+    """The partitions of a topic, so many at a time as can be done at once."""
+    if len(partitions) <= records.AT_ONCE:
+        return iter((partitions,))
+    numbers = list(partitions)
+    return (numbers[at : at + records.AT_ONCE] for at in range(0, len(numbers), records.AT_ONCE))
 
 
 def count(counts: dict[T, int], things: Iterable[T], by: int) -> dict[T, int]:
@@ -411,6 +433,12 @@ def heartbeat(
 
 def replay(groups: GroupTable, key: Any, value: Any) -> None:
     """Replay a record of a consumer group. A tombstone of what does not exist, which compaction may leave, is ignored."""
+    for _ in load(groups, key, value):
+        pass
+
+
+def load(groups: GroupTable, key: Any, value: Any) -> Iterator[None]:
+    """The same in steps."""
     found = groups.by_id.get(key.group_id)
     group = found if isinstance(found, ConsumerGroup) else None
     if group is None:
@@ -418,94 +446,100 @@ def replay(groups: GroupTable, key: Any, value: Any) -> None:
             return  # the group is being converted to a classic one, which has taken its place already
         # Otherwise only a classic group without members can be here, which was created by an offset commit.
         group = groups.by_id[key.group_id] = ConsumerGroup(groups, key.group_id)
-    apply(group, key, value)
+    yield from apply(group, key, value)
     if value is None and key.api_key == records.GROUP:
         groups.remove(key.group_id)
 
 
-def apply(group: ConsumerGroup, key: Any, value: Any) -> None:
-    APPLY[key.api_key](group, key, value)
+def apply(group: ConsumerGroup, key: Any, value: Any) -> Iterator[None]:
+    """In steps, since a record may have very many partitions."""
+    return APPLY[key.api_key](group, key, value)
 
 
 def _apply_group(
     group: ConsumerGroup,
     key: messages.ConsumerGroupMetadataKey,
     value: messages.ConsumerGroupMetadataValue | None,
-) -> None:
+) -> Iterator[None]:
     if value is not None:
         group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
+    return NO_STEPS
 
 
 def _apply_topics(
     group: ConsumerGroup,
     key: messages.ConsumerGroupPartitionMetadataKey,
     value: messages.ConsumerGroupPartitionMetadataValue | None,
-) -> None:
+) -> Iterator[None]:
     group.has_topics_record = value is not None
+    return NO_STEPS
 
 
 def _apply_member(
     group: ConsumerGroup,
     key: messages.ConsumerGroupMemberMetadataKey,
     value: messages.ConsumerGroupMemberMetadataValue | None,
-) -> None:
+) -> Iterator[None]:
     if value is None:
-        group.remove(key.member_id)
+        yield from group.removing(key.member_id)
     else:
         member = group.members.get(key.member_id) or Member(key.member_id)
-        group.put(records.with_metadata(member, value))
+        changed = yield from records.with_metadata(member, value)
+        yield from group.putting(changed)
 
 
 def _apply_target(
     group: ConsumerGroup,
     key: messages.ConsumerGroupTargetAssignmentMetadataKey,
     value: messages.ConsumerGroupTargetAssignmentMetadataValue | None,
-) -> None:
+) -> Iterator[None]:
     if value is None:
         group.target_epoch, group.target_ms = NO_TARGET, 0
     else:
         group.target_epoch, group.target_ms = value.assignment_epoch, value.assignment_timestamp
+    return NO_STEPS
 
 
 def _apply_share(
     group: ConsumerGroup,
     key: messages.ConsumerGroupTargetAssignmentMemberKey,
     value: messages.ConsumerGroupTargetAssignmentMemberValue | None,
-) -> None:
+) -> Iterator[None]:
     if value is None:
         group.shares.pop(key.member_id, None)
     else:
-        group.shares[key.member_id] = records.share_of(value)
+        group.shares[key.member_id] = yield from records.share_of(value)
 
 
 def _apply_assignment(
     group: ConsumerGroup,
     key: messages.ConsumerGroupCurrentMemberAssignmentKey,
     value: messages.ConsumerGroupCurrentMemberAssignmentValue | None,
-) -> None:
+) -> Iterator[None]:
     member = group.members.get(key.member_id)
     if value is not None:
-        group.put(records.with_assignment(member or Member(key.member_id), value))
+        changed = yield from records.with_assignment(member or Member(key.member_id), value)
+        yield from group.putting(changed)
     elif member is not None:
-        group.put(member.but(epoch=GONE, previous_epoch=GONE, assigned={}, revoking={}))
+        yield from group.putting(member.but(epoch=GONE, previous_epoch=GONE, assigned={}, revoking={}))
 
 
 def _apply_regex(
     group: ConsumerGroup,
     key: messages.ConsumerGroupRegularExpressionKey,
     value: messages.ConsumerGroupRegularExpressionValue | None,
-) -> None:
+) -> Iterator[None]:
     from pykafkad.pure.groups.regex_resolution import Resolved
 
     if value is None:
         group.regexes.pop(key.regular_expression, None)
     else:
-        topics = frozenset(value.topics)
+        topics = yield from records.set_of(value.topics)
         group.regexes = own(group.regexes)
         group.regexes[key.regular_expression] = Resolved(topics, value.version, value.timestamp)
 
 
-APPLY: dict[int, Callable[[ConsumerGroup, Any, Any], None]] = {
+APPLY: dict[int, Callable[[ConsumerGroup, Any, Any], Iterator[None]]] = {
     records.GROUP: _apply_group,
     records.TOPICS: _apply_topics,
     records.MEMBER: _apply_member,

@@ -52,7 +52,8 @@ def to_consumer_group(groups: GroupTable, classic: Group, effects: Effects) -> C
     made = ConsumerGroup(groups, classic.group_id)
     creation = upgrade_records(groups, classic)
     for key, value in creation:
-        apply(made, key, value)
+        for _ in apply(made, key, value):
+            pass
     group_id = classic.group_id
     effects.records += classic.tombstones()
     effects.records += creation

@@ -2,24 +2,29 @@
 
 int16 version, then ConsumerProtocolSubscription or ConsumerProtocolAssignment. A version newer than ours is read as our
 newest, as consumers do, since new fields are added at the end. The bytes come from clients: any mistake in them is a
-WireError.
+WireError, and so are too many elements.
 """
 
 from __future__ import annotations
 
-from pykafkad.hot.wire import WireError
+from pykafkad.hot.wire import LargeMessage, WireError
 from pykafkad.messages import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from pykafkad.pure.groups.consumer_member import Epochs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import TypeVar
 
+    from pykafkad.hot.wire import Message
     from pykafkad.pure.groups.settings import Topics
+
+    M = TypeVar("M", bound=Message)
 
 PROTOCOL_TYPE = "consumer"
 NEWEST = 3
 VERSION_BYTES = 2
+ELEMENTS_MAX = 100_000  # topics and partitions; to read them takes some 10 ms
 
 AssignedTopic = ConsumerProtocolAssignment.TopicPartition
 
@@ -40,8 +45,16 @@ def version_of(data: bytes) -> int:
     return min(version, NEWEST)
 
 
+def decoded(kind: type[M], data: bytes) -> M:
+    try:
+        read, _ = kind.decode_prefix(data, version_of(data), VERSION_BYTES, most=ELEMENTS_MAX)
+    except LargeMessage:
+        raise WireError(f"more than {ELEMENTS_MAX} elements") from None
+    return read
+
+
 def read_subscription(data: bytes) -> Subscription:
-    read, _ = ConsumerProtocolSubscription.decode_prefix(data, version_of(data), VERSION_BYTES)
+    read = decoded(ConsumerProtocolSubscription, data)
     owned: dict[str, set[int]] = {}
     for topic in read.owned_partitions:
         owned.setdefault(topic.topic, set()).update(topic.partitions)
@@ -50,7 +63,7 @@ def read_subscription(data: bytes) -> Subscription:
 
 def read_assignment(data: bytes) -> tuple[dict[str, set[int]], bytes]:
     """Topics with partitions, and the user data of a custom assignor."""
-    read, _ = ConsumerProtocolAssignment.decode_prefix(data, version_of(data), VERSION_BYTES)
+    read = decoded(ConsumerProtocolAssignment, data)
     assigned: dict[str, set[int]] = {}
     for topic in read.assigned_partitions:
         assigned.setdefault(topic.topic, set()).update(topic.partitions)

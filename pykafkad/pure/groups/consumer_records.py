@@ -10,7 +10,7 @@ always gives the same bytes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 
 from pykafkad.messages import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -32,6 +32,7 @@ from pykafkad.pure.groups.assignors import Share
 from pykafkad.pure.groups.consumer_member import NO_EPOCHS, STATES, UNKNOWN, Classic, Epochs, Member
 from pykafkad.pure.sharing import set_of_numbers, set_of_texts
 
+AT_ONCE = 1_000  # partitions, or names of topics
 GROUP, TOPICS, MEMBER, TARGET, TARGET_OF_MEMBER, ASSIGNMENT, REGEX = 3, 4, 5, 6, 7, 8, 16
 
 CurrentTopic = ConsumerGroupCurrentMemberAssignmentValue.TopicPartitions
@@ -142,10 +143,11 @@ def member_tombstones(group_id: str, member_id: str) -> list[Record]:
     ]
 
 
-# -- reading
+# -- reading, in steps where a record may have very many topics and partitions
 
 
-def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Member:
+def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Generator[None, None, Member]:
+    names = yield from set_of(value.subscribed_topic_names)
     metadata = value.classic_member_metadata
     classic = None
     if metadata is not None:
@@ -156,7 +158,7 @@ def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Me
         rack_id=value.rack_id,
         client_id=value.client_id,
         client_host=value.client_host,
-        topic_names=set_of_texts(value.subscribed_topic_names),
+        topic_names=names,
         regex=value.subscribed_topic_regex or "",
         rebalance_timeout_ms=value.rebalance_timeout_ms,
         assignor=value.server_assignor,
@@ -164,26 +166,48 @@ def with_metadata(member: Member, value: ConsumerGroupMemberMetadataValue) -> Me
     )
 
 
-def with_assignment(member: Member, value: ConsumerGroupCurrentMemberAssignmentValue) -> Member:
+def set_of(texts: Sequence[str]) -> Generator[None, None, frozenset[str]]:
+    if len(texts) <= AT_ONCE:
+        return set_of_texts(texts)
+    found: set[str] = set()
+    for start in range(0, len(texts), AT_ONCE):
+        found.update(texts[start : start + AT_ONCE])
+        yield
+    return frozenset(found)
+
+
+def with_assignment(
+    member: Member, value: ConsumerGroupCurrentMemberAssignmentValue
+) -> Generator[None, None, Member]:
+    assigned = yield from epochs_of(value.assigned_partitions, value.member_epoch)
+    revoking = yield from epochs_of(value.partitions_pending_revocation, value.member_epoch)
     return member.but(
         epoch=value.member_epoch,
         previous_epoch=value.previous_member_epoch,
         state=value.state if value.state in STATES else UNKNOWN,
-        assigned=epochs_of(value.assigned_partitions, value.member_epoch),
-        revoking=epochs_of(value.partitions_pending_revocation, value.member_epoch),
+        assigned=assigned,
+        revoking=revoking,
     )
 
 
-def epochs_of(topics: Sequence[CurrentTopic], member_epoch: int) -> Epochs:
+def epochs_of(topics: Sequence[CurrentTopic], member_epoch: int) -> Generator[None, None, Epochs]:
     """Before Kafka 4.3 the epochs of assignments were not written: then the member's epoch is used."""
     found: Epochs = {}
     for topic in topics:
         assigned_at = topic.assignment_epochs
         if assigned_at is None or len(assigned_at) != len(topic.partitions):
             assigned_at = [max(member_epoch, 0)] * len(topic.partitions)
-        found[topic.topic_id] = dict(zip(topic.partitions, assigned_at, strict=True))
+        epochs = found[topic.topic_id] = {}
+        for start in range(0, len(assigned_at), AT_ONCE):
+            end = start + AT_ONCE
+            epochs.update(zip(topic.partitions[start:end], assigned_at[start:end], strict=True))
+            yield
     return found or NO_EPOCHS
 
 
-def share_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Share:
-    return {topic.topic_id: set_of_numbers(topic.partitions) for topic in value.topic_partitions}
+def share_of(value: ConsumerGroupTargetAssignmentMemberValue) -> Generator[None, None, Share]:
+    share = {}
+    for topic in value.topic_partitions:
+        share[topic.topic_id] = set_of_numbers(topic.partitions)
+        yield
+    return share

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from pykafkad import messages
 from pykafkad.hot.wire import WireError
-from pykafkad.pure.effects import UnknownRecord
+from pykafkad.pure.effects import LARGE_VALUE, UnknownRecord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ Bytes = bytes | memoryview
 
 LEGACY_OFFSET_COMMIT, OFFSET_COMMIT, GROUP_METADATA = 0, 1, 2
 OFFSET_COMMITS = frozenset((LEGACY_OFFSET_COMMIT, OFFSET_COMMIT))
+MEMBER_RECORDS = frozenset((5, 7, 8, 16))  # of consumer groups, that may have many elements
 
 # type -> (name of the messages without Key and Value, version in which values are written by Kafka 4.3.1)
 TYPES: dict[int, tuple[str, int]] = {
@@ -41,7 +42,15 @@ WITH_EXPIRY = 1  # the only version of an offset's value that has an expiry time
 class Codec:
     """How one type of record is written and read; made when the first one is needed."""
 
-    __slots__ = ("decode_key", "decode_value", "prefix", "value_prefix", "value_version", "value_versions")
+    __slots__ = (
+        "decode_apart",
+        "decode_key",
+        "decode_value",
+        "prefix",
+        "value_prefix",
+        "value_version",
+        "value_versions",
+    )
 
     def __init__(self, record_type: int) -> None:
         name, version = TYPES[record_type]
@@ -51,6 +60,7 @@ class Codec:
         self.value_prefix = version.to_bytes(2)
         self.decode_key: Callable[..., Any] = key.decode
         self.decode_value: Callable[..., Any] = value.decode
+        self.decode_apart: Callable[..., Any] = value.decode_apart
         self.value_versions: tuple[int, int] = (value.min_version, value.max_version)
 
 
@@ -100,7 +110,8 @@ def decode(key: bytes | None, value: bytes | None) -> tuple[Any, Any]:
     version = int.from_bytes(value[:2], signed=True)
     if not codec.value_versions[0] <= version <= codec.value_versions[1]:
         raise UnknownRecord(f"a {TYPES[record_type][0]} of version {version}")
-    decoded_value = codec.decode_value(value, version, 2)
+    read = codec.decode_value if len(value) < LARGE_VALUE else codec.decode_apart
+    decoded_value = read(value, version, 2)
     return decoded, modern_value(decoded_value) if record_type == LEGACY_OFFSET_COMMIT else decoded_value
 
 

@@ -11,7 +11,7 @@ from pykafkad import errors
 from pykafkad.errors import KafkaError
 from pykafkad.pure.effects import Caller, Effects, TimerKey
 from pykafkad.pure.groups import group_requests, offset_requests
-from pykafkad.pure.groups.records import GROUP_METADATA, OFFSET_COMMITS
+from pykafkad.pure.groups.records import GROUP_METADATA, MEMBER_RECORDS, OFFSET_COMMITS
 from pykafkad.pure.groups.table import GroupTable
 
 TYPE_CHECKING = False
@@ -148,6 +148,20 @@ class Groups(GroupTable):
         else:
             _replay_consumer(self, key, value)
 
+    def load(
+        self, key: Any, value: Any, offset: int, producer_id: int, producer_epoch: int
+    ) -> Iterator[None] | None:
+        """The same while loading. A record may be of very many members or partitions: then it is a generator."""
+        record_type = key.api_key
+        if record_type == GROUP_METADATA and value is not None:
+            from pykafkad.pure.groups import classic
+
+            return classic.load(self, key, value)
+        if record_type in MEMBER_RECORDS:
+            return _load_member(self, key, value)
+        self.replay(key, value, offset, producer_id, producer_epoch)
+        return None
+
     def _replay_classic(self, key: GroupMetadataKey, value: GroupMetadataValue | None) -> None:
         group = self.by_id.get(key.group)
         if value is None:
@@ -156,7 +170,8 @@ class Groups(GroupTable):
         elif self.is_loading or group is None or group.TYPE != CLASSIC:
             from pykafkad.pure.groups import classic
 
-            classic.replay(self, key, value)
+            for _ in classic.load(self, key, value):
+                pass
 
     # -- timers, coordinator loaded and unloaded
 
@@ -164,10 +179,10 @@ class Groups(GroupTable):
         group = self.by_id.get(key[0])
         return Effects() if group is None else group.on_timer(key, now_ms)
 
-    def on_loaded(self, group_id: str, now_ms: int) -> Effects:
+    def on_loaded(self, group_id: str, now_ms: int) -> Iterable[Effects]:
         """All groups have been loaded; called for each group before it is used."""
         group = self.by_id.get(group_id)
-        return Effects() if group is None else group.on_loaded(now_ms)
+        return () if group is None else group.on_loaded(now_ms)
 
     def on_unloaded(self) -> Effects:
         effects = Effects()
@@ -186,4 +201,13 @@ def _load_consumer(groups: Groups, key: Any, value: Any) -> None:
     consumer.replay(groups, key, value)
 
 
+def _load_member_of_consumer(groups: Groups, key: Any, value: Any) -> Iterator[None]:
+    global _load_member
+    from pykafkad.pure.groups import consumer
+
+    _load_member = consumer.load
+    return consumer.load(groups, key, value)
+
+
 _replay_consumer: Callable[[Groups, Any, Any], None] = _load_consumer
+_load_member: Callable[[Groups, Any, Any], Iterator[None]] = _load_member_of_consumer

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from pykafkad.hot.wire import WireError
 from pykafkad.messages import TransactionLogKey, TransactionLogValue
-from pykafkad.pure.effects import UnknownRecord
+from pykafkad.pure.effects import LARGE_VALUE, UnknownRecord
 from pykafkad.pure.transactions.transaction import EMPTY, STATE_NAMES, Transaction
 
 PartitionsSchema = TransactionLogValue.PartitionsSchema
 KEY_VERSION = 0
 LATEST_VERSION = 1
 FLEXIBLE_SINCE = 1  # transaction version
+PARTITIONS_MAX = (
+    50_000  # that take part, where a record is read; more would hold the loop, and nobody has them
+)
 
 
 def encode_key(transactional_id: str) -> bytes:
@@ -64,9 +67,13 @@ def decode_value(value: bytes) -> Transaction:
     version = int.from_bytes(value[:2], signed=True)
     if not 0 <= version <= LATEST_VERSION:
         raise UnknownRecord(f"a TransactionLogValue of version {version}")
-    read = TransactionLogValue.decode(value, version, 2)
+    decode = TransactionLogValue.decode if len(value) < LARGE_VALUE else TransactionLogValue.decode_apart
+    read = decode(value, version, 2)
     if not 0 <= read.transaction_status < len(STATE_NAMES):
         raise UnknownRecord(f"a transaction in state {read.transaction_status}")
+    listed = read.transaction_partitions or ()
+    if (count := sum(len(topic.partition_ids) for topic in listed)) > PARTITIONS_MAX:
+        raise UnknownRecord(f"a transaction of {count} partitions")
     transaction = Transaction(
         read.producer_id, read.transaction_timeout_ms, read.transaction_last_update_timestamp_ms
     )
@@ -77,6 +84,6 @@ def decode_value(value: bytes) -> Transaction:
     transaction.start_ms = read.transaction_start_timestamp_ms
     transaction.client_version = read.client_transaction_version
     transaction.partitions = frozenset(
-        (topic.topic, index) for topic in read.transaction_partitions or () for index in topic.partition_ids
+        (topic.topic, index) for topic in listed for index in topic.partition_ids
     )
     return transaction

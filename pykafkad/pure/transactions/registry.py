@@ -157,8 +157,13 @@ class Transactions:
         elif transactional_id in self.open_ids:
             del self.open_ids[transactional_id]
 
-    def on_loaded(self, transactional_id: str, now_ms: int) -> Effects:
-        return ending.on_loaded(self, transactional_id)
+    def load(
+        self, key: str, value: Transaction | None, offset: int, producer_id: int, producer_epoch: int
+    ) -> None:
+        self.replay(key, value, offset, producer_id, producer_epoch)
+
+    def on_loaded(self, transactional_id: str, now_ms: int) -> Iterable[Effects]:
+        return (ending.on_loaded(self, transactional_id),)
 
     def on_unloaded(self) -> Effects:
         return ending.on_unloaded(self)
