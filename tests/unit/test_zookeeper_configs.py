@@ -25,6 +25,7 @@ from pykafkad.messages import (
     TopicRecord,
     UserScramCredentialRecord,
 )
+from pykafkad.quiet import Allows, Quiet, always
 from pykafkad.slices import Slices
 from pykafkad.zookeeper.client import Create, Delete, SetData
 from pykafkad.zookeeper.config_znodes import write_config, write_config_change
@@ -50,7 +51,7 @@ class Clock:
 class One:
     """One broker's view of the configs."""
 
-    def __init__(self, server: MemoryZooKeeper, clock: Clock) -> None:
+    def __init__(self, server: MemoryZooKeeper, clock: Clock, allows: Allows = always) -> None:
         self.server = server
         self.zookeeper = server.client()
         self.image = Image()
@@ -62,7 +63,9 @@ class One:
         line = Turns(run)
         self.run = run
         self.asking = Asking(self.zookeeper)
-        self.changes = ClusterConfigs(self.asking, self.image, publishers, line.run, run, clock.now_ms)
+        self.changes = ClusterConfigs(
+            self.asking, self.image, publishers, line.run, run, clock.now_ms, allows
+        )
         self.zookeeper.start()
         server.settle()
 
@@ -325,6 +328,28 @@ def test_configs_that_cannot_be_read_hide_no_others(
     one.run(one.changes.load_topics(["bad", "good"]), unread.append)
     server.settle()
     assert unread == [["bad"]]  # whose log is not made, then
+
+
+def test_notifications_and_configs_that_cannot_be_read_are_said_once_a_minute(
+    server: MemoryZooKeeper, clock: Clock, capfd: pytest.CaptureFixture[str]
+) -> None:
+    later: list[Any] = []
+    quiet = Quiet(clock.now_ms, lambda delay_ms, call: later.append(call))
+    one = One(server, clock, quiet.allows)
+    one.load()
+    for number in range(300):
+        server.do(
+            Create(f"/config/topics/bad-{number}", b"{"),
+            Create(CHANGES + "/config_change_", b"nonsense %d" % number, sequential=True),
+            Create(CHANGES + "/config_change_", write_config_change(f"topics/bad-{number}"), sequential=True),
+        )
+    server.settle()
+    assert len([line for line in capfd.readouterr().err.splitlines() if "ERROR" in line]) == 2
+    clock.ms += 60_000
+    later.pop()()
+    told = capfd.readouterr().err
+    assert f"notifications that cannot be read: 299 more from {CHANGES}" in told
+    assert "configs that cannot be read: 299 more from topics" in told
 
 
 def test_a_new_session_reads_everything_again(ours: One, server: MemoryZooKeeper) -> None:

@@ -13,6 +13,7 @@ from pykafkad.cluster.zookeeper.notifications import Notifications
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
 from pykafkad.pure.acls import Acl, Pattern
+from pykafkad.quiet import always
 from pykafkad.slices import GO_ON, Wait
 from pykafkad.zookeeper import config_znodes
 from pykafkad.zookeeper.client import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from pykafkad.cluster.zookeeper.asking import Asking
+    from pykafkad.quiet import Allows
     from pykafkad.slices import Work
     from pykafkad.zookeeper.client import Result, Write
 
@@ -56,12 +58,13 @@ class AclZnodes:
         now_ms: Callable[[], int],
         later: Callable[[float, Callable[[], None]], Any],
         random: Callable[[int], int],
+        allows: Allows = always,
     ) -> None:
         self._asking = asking
         self._later = later
         self._random = random
         self.changes = {
-            pattern_type: Notifications(asking, path, "acl_changes_", now_ms)
+            pattern_type: Notifications(asking, path, "acl_changes_", now_ms, log, allows)
             for pattern_type, (_, path) in ACL_ROOTS.items()
         }
 

@@ -129,13 +129,7 @@ class ClusterAcls(KnownAcls):
         if said is None:
             yield from self._load()
             return
-        named: dict[Pattern, None] = {}
-        for data in said:
-            try:
-                named[Pattern(*read_acl_change(data, pattern_type))] = None
-            except MalformedZnode as error:
-                log.error(str(error))
-            yield
+        named = yield from changes.named(said, lambda data: Pattern(*read_acl_change(data, pattern_type)))
         if named:
             yield from self._refresh(named)
 

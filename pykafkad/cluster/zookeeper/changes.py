@@ -45,7 +45,7 @@ class ClusterChanges:
         allows: Allows,
     ) -> None:
         asking = Asking(zookeeper)
-        configs = ClusterConfigs(asking, image, publishers, in_line, run, now_ms)
+        configs = ClusterConfigs(asking, image, publishers, in_line, run, now_ms, allows)
         topics = TopicChanges(
             config, asking, image, names, configs, is_controller, run, later, random, allows
         )
@@ -61,7 +61,16 @@ class ClusterChanges:
         self._parts = configs, topics
         self._acls: ClusterAcls | None = None
         self._new_acls = partial(
-            new_acls, asking, image, publishers, in_line, run, now_ms=now_ms, later=later, random=random
+            new_acls,
+            asking,
+            image,
+            publishers,
+            in_line,
+            run,
+            now_ms=now_ms,
+            later=later,
+            random=random,
+            allows=allows,
         )
 
     def keep_acls(self, rules: Rules) -> ClusterAcls:
@@ -93,9 +102,10 @@ def new_acls(
     now_ms: Callable[[], int],
     later: Callable[[float, Callable[[], None]], Any],
     random: Callable[[int], int],
+    allows: Allows,
 ) -> ClusterAcls:
     from pykafkad.cluster.zookeeper.acl_znodes import AclZnodes
     from pykafkad.cluster.zookeeper.acls import ClusterAcls
 
-    znodes = AclZnodes(asking, now_ms, later, random)
+    znodes = AclZnodes(asking, now_ms, later, random, allows)
     return ClusterAcls(asking.zookeeper, znodes, image, rules, publishers, in_line, run)

@@ -20,10 +20,11 @@ from pykafkad.cluster.zookeeper.entity_configs import EntityConfigs
 from pykafkad.cluster.zookeeper.notifications import Notifications
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
+from pykafkad.quiet import always
 from pykafkad.slices import GO_ON
 from pykafkad.zookeeper.client import State
 from pykafkad.zookeeper.config_znodes import CONFIG_CHANGES, read_config_change
-from pykafkad.zookeeper.znodes import MalformedZnode, name_in
+from pykafkad.zookeeper.znodes import name_in
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.metadata_records import Record
     from pykafkad.cluster.publishing import Publishers
     from pykafkad.cluster.zookeeper.asking import Asking
+    from pykafkad.quiet import Allows
     from pykafkad.slices import Done, Run, Work
 
 KNOWN_FEW = 1000  # ids of topics that are gone are forgotten from time to time
@@ -52,14 +54,15 @@ class ClusterConfigs:
         in_line: Callable[[Work, Done], None],
         run: Run,
         now_ms: Callable[[], int],
+        allows: Allows = always,
     ) -> None:
         self._image = image
         self._publishers = publishers
         self._in_line = in_line
         self._line = Turns(run)
         self._plans = Turns(run)
-        self._notifications = Notifications(asking, CONFIG_CHANGES, "config_change_", now_ms)
-        self._configs = EntityConfigs(asking, self._notifications)
+        self._notifications = Notifications(asking, CONFIG_CHANGES, "config_change_", now_ms, log, allows)
+        self._configs = EntityConfigs(asking, self._notifications, allows)
         self._is_loaded = False
         self._known: set[bytes] = set()  # topics that the image had before
         self._found: set[str] = set()  # topics whose configs were loaded, and that nobody told of yet
@@ -129,13 +132,7 @@ class ClusterConfigs:
         if said is None:
             yield from self._load()
             return
-        named: dict[str, None] = {}
-        for data in said:
-            try:
-                named[read_config_change(data)] = None
-            except MalformedZnode as error:
-                log.error(str(error))
-            yield
+        named = yield from self._notifications.named(said, read_config_change)
         if named:
             yield from self._refresh(named)
 

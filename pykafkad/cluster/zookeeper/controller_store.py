@@ -364,21 +364,25 @@ class ControllerStore:
     def isr_changes(self) -> Steps[tuple[list[str], list[Partition]]]:
         names, data = yield from self._notifications(znodes.ISR_CHANGES)
         partitions: dict[Partition, None] = {}
+        unread: list[str] = []
         for each in data:
             try:
                 partitions.update(dict.fromkeys(znodes.read_partitions(each)))
             except znodes.MalformedZnode as malformed:
-                yield Note(str(malformed), is_warning=True)
+                unread.append(str(malformed))
+        yield from note_of(unread)
         return names, list(partitions)
 
     def log_dir_failures(self) -> Steps[tuple[list[str], list[int]]]:
         names, data = yield from self._notifications(znodes.LOG_DIR_EVENTS)
         broker_ids: set[int] = set()
+        unread: list[str] = []
         for each in data:
             try:
                 broker_ids.add(znodes.read_log_dir_event(each))
             except znodes.MalformedZnode as malformed:
-                yield Note(str(malformed), is_warning=True)
+                unread.append(str(malformed))
+        yield from note_of(unread)
         return names, sorted(broker_ids)
 
     def _notifications(self, path: str) -> Steps[tuple[list[str], list[bytes | None]]]:
@@ -444,6 +448,13 @@ class ControllerStore:
             (result,) = yield from self._write([SetData(znodes.PRODUCER_ID_BLOCK, data, found.version)])
             if not expect(result, zk.BAD_VERSION).error:
                 return first, PRODUCER_IDS
+
+
+def note_of(unread: Sequence[str]) -> Steps[None]:
+    """One line about all notifications that cannot be read: anybody may write any number of them."""
+    if unread:
+        more = f" (and {len(unread) - 1} more)" if len(unread) > 1 else ""
+        yield Note(f"{unread[0]}{more}", is_warning=True)
 
 
 def node_of(assignment: znodes.Assignment) -> TopicNode:

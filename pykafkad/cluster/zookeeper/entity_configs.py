@@ -13,6 +13,7 @@ from pykafkad.cluster.zookeeper.asking import AT_ONCE, expect
 from pykafkad.cluster.zookeeper.entities import BROKERS, CLIENTS, IPS, TOPICS, USERS
 from pykafkad.errors import KafkaError
 from pykafkad.logs import logger
+from pykafkad.quiet import always
 from pykafkad.slices import chunks
 from pykafkad.zookeeper.client import (
     BAD_ARGUMENTS,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from pykafkad.cluster.zookeeper.asking import Asking
     from pykafkad.cluster.zookeeper.entities import Changes
     from pykafkad.cluster.zookeeper.notifications import Notifications
+    from pykafkad.quiet import Allows
     from pykafkad.slices import Work
     from pykafkad.zookeeper.client import Write
 
@@ -60,8 +62,9 @@ EMPTIED = (CLIENTS, USERS, IPS)  # whose nodes are deleted when they are empty
 
 
 class EntityConfigs:
-    def __init__(self, asking: Asking, notifications: Notifications) -> None:
+    def __init__(self, asking: Asking, notifications: Notifications, allows: Allows = always) -> None:
         self._asking = asking
+        self._allows = allows
         self._notifications = notifications
 
     # -- reading
@@ -94,7 +97,8 @@ class EntityConfigs:
             try:
                 found[path] = read_config(expect(result, NO_NODE, BAD_ARGUMENTS).data)
             except MalformedZnode as error:
-                log.error(f"{path[:SHOWN]}: {error}")
+                if self._allows(log, "configs that cannot be read", path.partition("/")[0][:SHOWN]):
+                    log.error(f"{path[:SHOWN]}: {error}")
             yield
         return found
 

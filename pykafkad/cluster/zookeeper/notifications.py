@@ -2,21 +2,28 @@
 
 Whoever listens reads those that it has not seen, in order, whenever its watch of the path fires, and then reads what
 they name: so a notification that comes twice, or late, does no harm. Those that are older than a quarter of an hour are
-deleted by whoever comes across them.
+deleted by whoever comes across them. Those that cannot be read are passed over, and said once a minute.
 """
 
 from __future__ import annotations
 
 from pykafkad.cluster.zookeeper.asking import expect
+from pykafkad.quiet import always
 from pykafkad.slices import chunks
 from pykafkad.zookeeper.client import NO_NODE, Create, Delete, Exists, GetData
+from pykafkad.zookeeper.znodes import MalformedZnode
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import TypeVar
 
     from pykafkad.cluster.zookeeper.asking import Asking
+    from pykafkad.logs import Logger
+    from pykafkad.quiet import Allows
     from pykafkad.slices import Work
+
+    Named = TypeVar("Named")
 
 KEPT_MS = 15 * 60 * 1000
 DIGITS_MAX = 18  # of a number that ZooKeeper may have given
@@ -28,8 +35,18 @@ LOOKED_AT = (
 class Notifications:
     """`prefix`: what the names of these nodes begin with."""
 
-    def __init__(self, asking: Asking, path: str, prefix: str, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        asking: Asking,
+        path: str,
+        prefix: str,
+        now_ms: Callable[[], int],
+        log: Logger,
+        allows: Allows = always,
+    ) -> None:
         self.path = path
+        self._log = log
+        self._allows = allows
         self._asking = asking
         self._prefix = prefix
         self._now_ms = now_ms
@@ -53,6 +70,18 @@ class Notifications:
         self._seen = last
         yield from self._purge(names)
         return [result.data for result in results]
+
+    def named(self, said: Sequence[bytes], read: Callable[[bytes], Named]) -> Work[list[Named]]:
+        """What these data name, each once."""
+        found: dict[Named, None] = {}
+        for data in said:
+            try:
+                found[read(data)] = None
+            except MalformedZnode as error:
+                if self._allows(self._log, "notifications that cannot be read", self.path):
+                    self._log.error(str(error))
+            yield
+        return list(found)
 
     def op(self, data: bytes) -> Create:
         """Says it, in one transaction with what it is about: so nobody misses a change that was made."""
