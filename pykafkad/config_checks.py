@@ -188,7 +188,7 @@ def _check_remote(values: Mapping[str, Value], *, remote_system: bool) -> None:
 def _check_local_retention(values: Mapping[str, Value], local_key: str, key: str) -> None:
     local, whole = values[local_key], values[key]
     assert isinstance(local, int) and isinstance(whole, int)
-    if local == -2 or whole == -1:  # the same as the limit for the whole log; or that is unlimited
+    if whole == -1:  # unlimited
         return
     if local == -1:
         why = f"Value must not be -1 as {key} value is set as {whole}."

@@ -231,6 +231,51 @@ def test_nobody_listens(house: House) -> None:
     assert house.loop.reactor.watches == watches
 
 
+def test_what_was_never_sent_is_not_sent_on_the_next_connection(house: House) -> None:
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))  # and nobody listens
+        peer = house.peer(sock.getsockname())
+        peer.connect()
+        peer.ask(ApiVersionsRequest(), 3, house.told.append)
+        assert isinstance(house.come(1)[0], ConnectionRefusedError)
+        sock.listen()
+        peer.connect()
+        peer.ask(MetadataRequest(), 9, house.told.append)
+        house.loop.turn(3)
+        assert house.loop.join(sock.accept()[0]).bodies(1)[0][:2] == b"\0\3"
+
+
+def test_once_it_is_answered_or_lost_a_request_is_late_no_more(house: House) -> None:
+    peer = house.peer(request_timeout_ms=1_000)
+    for _ in range(2):
+        peer.connect()
+        peer.ask(ApiVersionsRequest(), 3, house.told.append)
+        assert isinstance(house.come(1)[0], ApiVersionsResponse)
+        house.loop.clock.advance(900)
+        house.loop.turn(3)
+        assert peer.is_connected
+    peer.ask(ApiVersionsRequest(), 3, house.told.append)
+    peer.close()
+    assert isinstance(house.come(1)[0], ConnectionError)
+    peer.connect()
+    house.until(lambda: peer.is_connected)
+    house.loop.clock.advance(2_000)
+    house.loop.turn(3)
+    assert peer.is_connected and not house.lost
+
+
+def test_each_request_has_a_number_of_its_own(house: House) -> None:
+    address, sock = house.silent()
+    peer = house.peer(address)
+    peer.connect()
+    for _ in range(4):
+        peer.ask(ApiVersionsRequest(), 3, house.told.append)
+    house.loop.turn(3)
+    numbers = [int.from_bytes(body[4:8], "big") for body in house.loop.join(sock.accept()[0]).bodies(4)]
+    assert numbers == [number % (1 << 31) for number in range(numbers[0], numbers[0] + 4)]
+    sock.close()
+
+
 def test_a_host_that_nobody_knows(house: House) -> None:
     peer = house.peer(("nowhere", 9092))
     peer.connect()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -15,7 +16,7 @@ from pykafkad.messages import ApiVersionsResponse, FetchRequest, FetchResponse
 from pykafkad.net.peer import TooManyUnderWay
 from pykafkad.net.peers import Peers, Purpose, UnsupportedByPeer
 from tests.net.test_peer import House, look_up
-from tests.reactor_kit import LOOP_NAMES, LOOPS
+from tests.reactor_kit import LOOP_NAMES, LOOPS, Peer
 from tests.unit.data_kit import fetch
 
 PLAIN = Purpose("1")
@@ -191,3 +192,114 @@ def test_a_broker_that_is_cut_off_reaches_nobody_until_that_is_mended(street: St
     street.peers.mend()
     street.pause(PLAIN.backoff_ms)
     assert isinstance(street.ask()[0], FetchResponse)
+
+
+class Slow:
+    """A broker 3 of which a test says what it answers, on each connection that comes."""
+
+    def __init__(self, street: Street) -> None:
+        self.street = street
+        street.endpoints[3], self.sock = street.house.silent()
+
+    def comes(self) -> Peer:
+        self.street.house.loop.turn(3)
+        return self.street.house.loop.join(self.sock.accept()[0])
+
+    def serves(self, peer: Peer, code: int = 0, **newest: int) -> None:
+        """The answer to the question for versions, which comes first."""
+        asked = peer.bodies(1)[0]
+        assert asked[:2] == b"\0\x12", "nothing is sent before it is known what is served"
+        kind = ApiVersionsResponse
+        rows = [kind.ApiVersion(api_key=FETCH, min_version=4, max_version=each) for each in newest.values()]
+        peer.send(asked[4:8] + kind(error_code=code, api_keys=rows).encode(int.from_bytes(asked[2:4], "big")))
+
+
+@pytest.fixture
+def slow(street: Street) -> Iterator[Slow]:
+    made = Slow(street)
+    yield made
+    made.sock.close()
+
+
+def ask(street: Street, purpose: Purpose = ASKING, oldest: int = 0) -> None:
+    street.peers.to(3, purpose).ask_built(
+        FETCH, 12, lambda version: fetch("topic"), street.house.told.append, oldest=oldest
+    )
+
+
+def test_on_each_connection_versions_come_first_whatever_was_served_before(
+    street: Street, slow: Slow
+) -> None:
+    for newest in (5, 4):
+        for _ in range(2):
+            ask(street)
+        there = slow.comes()
+        slow.serves(there, fetch=newest)
+        assert [body[:4] for body in there.bodies(2)] == [bytes([0, 1, 0, newest])] * 2
+        there.sock.shutdown(socket.SHUT_RDWR)
+        assert all(isinstance(each, OSError) for each in street.house.come(2))
+        street.pause(ASKING.backoff_ms)
+        street.house.loop.turn(3)
+
+
+def test_the_oldest_version_that_will_do_is_sent_where_it_is_the_newest_served(
+    street: Street, slow: Slow
+) -> None:
+    for oldest in (5, 6):
+        ask(street, oldest=oldest)
+    there = slow.comes()
+    slow.serves(there, fetch=5)
+    assert there.bodies(1)[0][:4] == b"\0\1\0\5"
+    (refused,) = street.house.come(1)
+    assert isinstance(refused, UnsupportedByPeer)
+    assert str(refused.strerror) == "broker 3 serves no version from 6 to 12 of the API with key 1"
+
+
+def test_a_broker_that_does_not_say_what_it_serves_is_left_and_tried_again(
+    street: Street, slow: Slow
+) -> None:
+    ask(street)
+    there = slow.comes()
+    slow.serves(there, errors.CLUSTER_AUTHORIZATION_FAILED)
+    (why,) = street.house.come(1)
+    said = f"broker 3: it does not say what it serves: error {errors.CLUSTER_AUTHORIZATION_FAILED}"
+    assert isinstance(why, ConnectionError) and why.strerror == said
+    there.ends()
+    street.pause(ASKING.backoff_ms)
+    ask(street)
+    slow.serves(slow.comes(), fetch=5)
+
+
+def test_what_is_under_way_counts_for_the_bound(street: Street, slow: Slow) -> None:
+    link = street.peers.to(3, Purpose("1", under_way_max=2))
+    for _ in range(2):
+        assert not link.is_full
+        link.ask(fetch("topic"), 12, street.house.told.append)
+        slow.street.house.loop.turn(3)
+    assert link.is_full
+    with pytest.raises(TooManyUnderWay, match="to broker 3 are under way"):
+        link.ask(fetch("topic"), 12, street.house.told.append)
+
+
+def test_after_a_pause_in_which_nobody_asked_it_is_opened_at_once(street: Street) -> None:
+    street.ask()
+    street.house.connections[0].close("gone")
+    street.house.loop.turn(3)
+    street.pause(PLAIN.backoff_ms)
+    street.house.loop.turn(3)
+    assert street.asked_for == [2], "there is no need of it"
+    assert isinstance(street.ask()[0], FetchResponse)
+
+
+def test_a_link_that_was_closed_does_not_remember_its_pause(street: Street, slow: Slow) -> None:
+    ask(street)
+    slow.comes().sock.shutdown(socket.SHUT_RDWR)
+    assert isinstance(street.house.come(1)[0], OSError)
+    street.peers.to(3, ASKING).close()
+    ask(street)
+    there = slow.comes()
+    street.pause(ASKING.backoff_ms)
+    street.house.loop.turn(3)
+    assert street.asked_for == [3, 3], "one connection"
+    slow.serves(there, fetch=5)
+    assert there.bodies(1)[0][:2] == b"\0\1"

@@ -29,6 +29,7 @@ class World:
         self.answers: list[Any] = []
         self.asked: list[Any] = []
         self.closed: list[tuple[str, int]] = []
+        self.version = 6  # of any API that both sides know
 
     def sleep(self, seconds: float) -> None:
         self.pauses.append(round(seconds, 6))
@@ -51,7 +52,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
             self.deadline = deadline
 
         def version_for(self, request: Any) -> int:
-            return 6
+            return world.version
 
         def call(self, request: Any, deadline: float, *, at_most: int) -> Any:
             world.asked.append((self.address, request, round(deadline - world.now_s, 6)))
@@ -351,6 +352,20 @@ def test_a_coordinator_is_remembered_until_it_is_forgotten(world: World) -> None
     cluster.forget_coordinators()
     cluster.coordinator_id("g")
     assert len(world.asked) == 2
+
+
+@pytest.mark.parametrize(("version", "key", "keys"), [(3, "g", []), (4, "", ["g"]), (5, "", ["g"])])
+def test_a_coordinator_is_asked_for_as_its_broker_knows_it(
+    world: World, version: int, key: str, keys: list[str]
+) -> None:
+    """Since version 4 several are asked for at once, and then the answer has a row for each."""
+    cluster = Cluster("boot:9")
+    Response = messages.FindCoordinatorResponse
+    row = Response.Coordinator(key="g", node_id=2, host="b", port=2)
+    world.version = version
+    world.answers = [Response(coordinators=[row]) if keys else Response(node_id=2, host="b", port=2)]
+    assert cluster.coordinator_id("g") == 2 and cluster.brokers == {2: B}
+    assert (world.asked[0][1].key, world.asked[0][1].coordinator_keys) == (key, keys)
 
 
 def test_a_request_that_fails_costs_its_connection(world: World) -> None:

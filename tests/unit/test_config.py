@@ -210,6 +210,7 @@ def test_super_users_have_types() -> None:
         {**on, "super.users": " User:a;User:CN=b,O=c ;", "allow.everyone.if.no.acl.found": "TRUE"}
     )
     assert super_users(config) == {"User:a", "User:CN=b,O=c"} and config["allow.everyone.if.no.acl.found"]
+    assert not super_users(BrokerConfig(on)) and not BrokerConfig(on)["allow.everyone.if.no.acl.found"]
     with pytest.raises(ConfigError, match="principalType:principalName but got ann") as refused:
         BrokerConfig({**on, "super.users": "User:a;ann"})
     assert refused.value.key == "super.users"
@@ -277,6 +278,48 @@ def test_ports_may_be_shared_by_two_families_or_when_any_will_do(listeners: str)
         {"listeners": listeners, "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"}
     )
     assert len(config.listeners) == 2
+
+
+BETWEEN, PROTOCOL = "inter.broker.listener.name", "security.inter.broker.protocol"
+NOT_ADVERTISED = (
+    f"{BETWEEN} must be a listener name defined in advertised.listeners."
+    " The valid options based on currently configured listeners are PLAINTEXT"
+)
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        (
+            {BETWEEN: "internal"},
+            f"Listener with name INTERNAL defined in {BETWEEN} not found in listener.security.protocol.map.",
+        ),
+        (
+            {BETWEEN: "PLAINTEXT", PROTOCOL: "PLAINTEXT"},
+            f"Only one of {BETWEEN} and {PROTOCOL} should be set.",
+        ),
+        ({BETWEEN: ""}, "The provided listener name is null or empty string"),
+        ({BETWEEN: "SSL"}, NOT_ADVERTISED),
+        ({PROTOCOL: "SSL"}, NOT_ADVERTISED),
+        (
+            {"advertised.listeners": "SSL://h:1"},
+            "advertised.listeners listener names must be equal to or a subset of the ones defined in listeners."
+            " Found SSL. The valid options based on the current configuration are PLAINTEXT",
+        ),
+        (
+            {"advertised.listeners": "PLAINTEXT://0.0.0.0:1"},
+            "advertised.listeners cannot use the nonroutable meta-address 0.0.0.0. Use a routable IP address.",
+        ),
+    ],
+)
+def test_what_brokers_or_clients_could_not_use_is_refused_in_kafkas_words(
+    texts: dict[str, str], message: str
+) -> None:
+    with pytest.raises(ConfigError) as refused:
+        BrokerConfig({"listeners": "PLAINTEXT://127.0.0.1:9092", **texts})
+    assert str(refused.value) == message and refused.value.key in (*texts, BETWEEN)
+    BrokerConfig({BETWEEN: "plaintext"})
+    BrokerConfig({PROTOCOL: "PLAINTEXT"})
 
 
 def test_host_and_port_replace_those_of_the_first_client_listener() -> None:

@@ -242,7 +242,12 @@ def nested() -> Any:
     return kind(topics=topics)
 
 
-@pytest.mark.parametrize("build", [flat, nested])
+def alone() -> Any:
+    kind = messages.ListOffsetsRequest
+    return kind(topics=[full_of(kind.ListOffsetsTopic, partitions=MANY)])
+
+
+@pytest.mark.parametrize("build", [flat, nested, alone])
 def test_a_message_is_freed_some_elements_at_a_time(build: Any) -> None:
     assert Counted.alive == 0
     steps = [Counted.alive]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pykafkad import errors, legacy_records
-from pykafkad.hot.records import RecordsError
+from pykafkad.hot.records import RecordsError, Rules
 
 GZIP, ZSTD, APPEND_TIME = 1, 4, 8
 
@@ -161,3 +161,80 @@ def test_the_first_record_of_a_time_or_later_is_found(
 def test_a_long_search_comes_in_pieces() -> None:
     data = message_set(*[message(place, b"v") for place in range(130)], offset=129)
     assert result(legacy_records.search(data, 1, 0, False)) == (3, None)
+
+
+# -- what a topic refuses
+
+NOW_MS, SECOND_MS = 1_700_000_000_000, 1_000
+STRICT = {"timestamp_before_max_ms": SECOND_MS, "timestamp_after_max_ms": SECOND_MS}
+
+
+def faults(data: bytes, **rules: Any) -> tuple[int, list[tuple[int, str]]]:
+    """The code, and what is wrong with which record of the set; none: it is taken."""
+    try:
+        legacy_records.validated(data, Rules(**rules), NOW_MS, "t-0", True)
+    except RecordsError as refused:
+        return refused.args[0], list(refused.record_errors)
+    return errors.NONE, []
+
+
+@pytest.mark.parametrize("off_ms", [-SECOND_MS - 1, -SECOND_MS, SECOND_MS, SECOND_MS + 1])
+def test_a_timestamp_is_near_that_of_the_broker(off_ms: int) -> None:
+    given = NOW_MS + off_ms
+    data = message_set(message(0, b"v", timestamp=NOW_MS), message(1, b"v", timestamp=given), offset=1)
+    code, found = faults(data, **STRICT)
+    if abs(off_ms) == SECOND_MS:
+        assert (code, found) == (errors.NONE, [])
+    else:
+        assert code == errors.INVALID_TIMESTAMP and found == [
+            (
+                1,
+                f"Timestamp {given} of message with offset 1 is out of range. The timestamp should be within"
+                f" [{NOW_MS - SECOND_MS}, {NOW_MS + SECOND_MS}]",
+            )
+        ]
+    assert faults(data, **STRICT, log_append_time=True) == (errors.NONE, [])
+
+
+def test_who_gives_no_timestamp_is_not_late() -> None:
+    assert faults(message(0, b"v", timestamp=-1), **STRICT) == (errors.NONE, [])
+    assert faults(message(0, b"v", magic=0), **STRICT) == (errors.NONE, [])
+
+
+def test_a_producer_does_not_say_when_it_was_appended() -> None:
+    code, found = faults(message(0, b"v", timestamp=-1, attributes=APPEND_TIME))
+    assert (code, [text for _, text in found]) == (
+        errors.INVALID_TIMESTAMP,
+        [
+            "Invalid timestamp type in message with offset 0. Producer should not set timestamp type to"
+            " LogAppendTime."
+        ],
+    )
+
+
+def test_a_compacted_topic_wants_keys_and_a_set_one_format() -> None:
+    inner = [message(0, b"v", key=b"k", timestamp=NOW_MS), message(1, b"v", timestamp=NOW_MS)]
+    code, found = faults(message_set(*inner, offset=1), compacted=True)
+    text = "Compacted topic cannot accept message without key in topic partition t-0"
+    assert (code, found) == (errors.INVALID_RECORD, [(1, text)])
+    assert faults(message_set(inner[0], offset=0), compacted=True) == (errors.NONE, [])
+    mixed = message_set(inner[0], message(1, b"v", magic=0), offset=1)
+    code, found = faults(mixed)
+    text = "Record's magic does not match outer magic 1 in topic partition t-0"
+    assert (code, found) == (errors.INVALID_RECORD, [(1, text)])
+
+
+def test_sets_are_whole_alone_and_no_larger_than_they_may_be() -> None:
+    one = message(0, b"v" * 100, timestamp=NOW_MS)
+    packed = message_set(one, offset=0)
+    assert faults(one, max_message_bytes=len(one) + 50)[0] == errors.NONE
+    assert faults(one, max_message_bytes=len(one) - 1)[0] == errors.MESSAGE_TOO_LARGE
+    assert faults(one[:-1] + b"w")[0] == errors.CORRUPT_MESSAGE
+    assert faults(packed + packed)[0] == faults(packed + one)[0] == errors.INVALID_RECORD
+    assert faults(one + message(1, b"v", magic=0))[0] == errors.INVALID_RECORD
+    assert faults(one + message(1, b"v", timestamp=NOW_MS))[0] == errors.NONE
+    assert faults(message(0, b"v", attributes=5))[0] == errors.UNKNOWN_SERVER_ERROR
+    assert (
+        faults(message(0, b"v", timestamp=-2), timestamp_before_max_ms=1 << 62)[0]
+        == errors.UNKNOWN_SERVER_ERROR
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -95,6 +96,16 @@ def test_an_answer_is_as_long_as_it_was_said_to_be(codec: str, announced: bytes 
         assert found[len(last) :][:8] in (announced * 8, b"")
         assert finish(converted(control, 1, 0))[:8] == announced * 8
     assert finish(converted(batch("none")[:-1], 1, 0)) == b""
+
+
+def test_what_is_missing_is_announced_again_after_what_kafka_reads_at_once() -> None:
+    source = batch("none", 5, bytes(100_000), first=40)
+    found = finish(converted(source, 1, 44))
+    assert [record.offset for record in records.read(found)] == [44] and len(found) == len(source)
+    heads = [at for at in range(len(found)) if found[at : at + 8] == b"\xff" * 8]
+    assert len(heads) > 2 and {after - before for before, after in pairwise(heads)} == {128 * 1024}
+    left = [int.from_bytes(found[at + 8 : at + 12], "big") for at in heads]
+    assert left == [len(found) - at + 1 for at in heads]
 
 
 @pytest.mark.parametrize("codec", CODECS)

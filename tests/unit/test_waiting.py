@@ -137,3 +137,21 @@ def test_a_partition_that_is_named_twice() -> None:
     waiting.advanced(partition)
     waiting.ask_woken()
     assert attempt.asked == [False] and partition.waiters == {}
+
+
+def test_what_woke_many_is_asked_in_several_passes_of_which_the_next_begins_at_once() -> None:
+    timers, attempts = Timers(), [Attempt(True) for _ in range(4)]
+    waiting = Waiting(timers)
+    for attempt in attempts:
+        partitions = [fake_partition() for _ in range(600)]
+        waiting.wait(partitions, 500, attempt, never_fails)
+        waiting.advanced(partitions[0])
+    before = len(timers)
+    waiting.ask_woken()
+    asked = [len(attempt.asked) for attempt in attempts]
+    assert sorted(asked, reverse=True) == asked and 0 < sum(asked) < 4, "in their order"
+    assert [timer.delay_ms for timer in timers[before:]] == [0]
+    timers[-1].callback()
+    while waiting.woken:
+        waiting.ask_woken()
+    assert [attempt.asked for attempt in attempts] == [[False]] * 4 and waiting.count == 0
