@@ -115,7 +115,6 @@ class Reactor:
         self._resuming: set[Connection] = set()
         self._ready: dict[Connection, None] = {}  # whose transport holds bytes
         self._writing: deque[Connection] = deque()
-        self._stopping = False
         self.descriptors_max = 2**31 - 1  # from here on they are kept for others than connections
         self.now_ms = self._monotonic_ms()
         self._wake_in, self._wake_out = socket.socketpair()

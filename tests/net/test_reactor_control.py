@@ -85,6 +85,18 @@ def test_the_loop_sleeps_until_the_next_timer(loop: Loop) -> None:
     assert fired == ["now"]
 
 
+def test_without_a_clock_of_its_own_a_loop_has_the_machines() -> None:
+    for module in LOOPS:
+        began_ms = int(time.monotonic() * 1000)
+        reactor = module.Reactor(frame)
+        fired: list[int] = []
+        reactor.call_later(5, fired.append, 1)
+        while not fired:
+            reactor.run_pass(-1)
+        assert began_ms + 5 <= reactor.now_ms <= time.monotonic() * 1000
+        reactor.close()
+
+
 def test_what_goes_wrong_in_a_callback_is_reported_and_the_rest_runs(loop: Loop) -> None:
     fired: list[str] = []
 
@@ -170,6 +182,15 @@ def test_an_error_handler_that_fails_stops_nothing(loop: Loop) -> None:
     os.close(writer)
 
 
+def test_without_a_handler_an_error_is_the_callers() -> None:
+    for module in LOOPS:
+        reactor = module.Reactor(frame)
+        reactor.call_soon(lambda: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            reactor.run_pass(0)
+        reactor.close()
+
+
 # -- posts and watches
 
 
@@ -212,6 +233,23 @@ def test_a_watch_is_called_while_its_descriptor_is_ready(loop: Loop) -> None:
     watch.close()
     loop.turn(2)
     assert calls == [b"a", b"b"]
+    os.close(reader)
+    os.close(writer)
+
+
+def test_what_a_loop_had_may_be_closed_after_it(loop: Loop) -> None:
+    reader, writer = os.pipe()
+    watch = loop.reactor.watch(reader, lambda: None)
+    listener = loop.reactor.listen(socket.create_server(("127.0.0.1", 0)), lambda connection: True)
+    timer = loop.reactor.call_later(0, lambda: None)
+    peer, connection = loop.peer()
+    loop.reactor.close()
+    watch.close()
+    listener.close()
+    timer.cancel()
+    connection.close()
+    peer.pull()
+    assert peer.at_end and not loop.reactor.watches and not loop.reactor.connections
     os.close(reader)
     os.close(writer)
 

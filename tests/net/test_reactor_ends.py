@@ -83,7 +83,8 @@ def test_a_bad_request_ends_its_connection_alone(
     other.send(b"other")
     peer.ends()
     received = bytes(peer.received)
-    assert received.startswith(frame(b"before")) == answered
+    # Where the connection is closed at once, an answer has left only if a pass had ended in between.
+    assert received.startswith(frame(b"before")) if answered else received in (b"", frame(b"before"))
     assert frame(b"after") not in received
     assert [c for c, _ in loop.closed] == [connection] and (loop.reasons[0] or "").startswith(reason)
     assert other.bodies(1) == [b"other"] and not loop.errors
@@ -382,10 +383,16 @@ def test_drain_does_not_wait_beyond_its_deadline(module: ModuleType) -> None:
 
 
 def test_stop_ends_run_from_a_callback_and_it_can_run_again(module: ModuleType) -> None:
-    loop = Loop(module)
-    for _ in range(2):
-        loop.reactor.call_soon(loop.reactor.stop)
+    loop, ran = Loop(module), [0]
+
+    def called() -> None:
+        ran[0] += 1
+        loop.reactor.stop()
+
+    for times in (1, 2):
+        loop.reactor.call_soon(called)
         loop.reactor.run()
+        assert ran == [times]
     loop.close()
 
 

@@ -16,6 +16,7 @@ from pykafkad.config import BrokerConfig
 from pykafkad.errors import StartupError
 from pykafkad.pure.kraft.lifecycle import State
 from pykafkad.quiet import always
+from pykafkad.server import Broker
 from pykafkad.storage.directories import META_PROPERTIES
 
 WAIT_MS = 60_000
@@ -199,3 +200,89 @@ def test_who_serves_asks_to_be_let_go_and_others_just_go(tmp_path: Path, state: 
         node.run_pass(2_000)
         assert node.stops == 1, "it does not wait for them for ever"
     assert node.soon == [node.broker.reactor.stop]
+
+
+# -- joining
+
+
+class Joining(Node):
+    """Whose controllers register it, and let it serve, as a test says."""
+
+    def __init__(self, path: Path, online: str = "a b") -> None:
+        super().__init__(path, initial_broker_registration_timeout_ms="5000", broker_rack="r1")
+        self.begun: list[Any] = []
+        directories = {
+            name: SimpleNamespace(path=f"{path}/{name}", directory_id=name.encode())
+            for name in online.split()
+        }
+        self.observing = SimpleNamespace(
+            is_caught_up=False, begin=lambda *given: self.begun.append(("observing", *given))
+        )
+        self.broker.cluster_id = "cluster"
+        self.broker.listeners = SimpleNamespace(advertised=["somewhere"])
+        self.broker.storage = SimpleNamespace(online=list(directories.values()))
+        self.broker.kraft.observing = self.observing
+        self.broker.kraft.presence.begin = self.begun.append
+        self.broker.kraft.presence.ready = lambda: self.begun.append("ready")
+
+    def after(self, passes: int, change: Any) -> None:
+        """What changes when so many passes have been run."""
+        run_pass, left = self.broker.reactor.run_pass, [passes]
+
+        def passing(at_most_ms: int) -> None:
+            run_pass(at_most_ms)
+            left[0] -= 1
+            if left[0] == 0:
+                change()
+
+        self.broker.reactor.run_pass = passing
+
+
+@pytest.mark.parametrize(("online", "home"), [("a b", b"a"), ("b", b"b")])
+def test_it_registers_and_catches_up_before_it_goes_on(tmp_path: Path, online: str, home: bytes) -> None:
+    """The metadata is in the first directory, or in what is left."""
+    node = Joining(tmp_path, online)
+    node.after(2, lambda: setattr(node.machine, "state", State.CAUGHT_UP))
+    node.after(4, lambda: setattr(node.observing, "is_caught_up", True))
+    node.broker._join(7)
+    assert node.clock.monotonic_ms() == ManualClock().monotonic_ms() + 400
+    first, registered = node.begun
+    assert first == ("observing", "cluster", home)
+    assert (registered.node_id, registered.cluster_id, registered.rack) == (5, "cluster", "r1")
+    assert registered.directories == [name.encode() for name in online.split()]
+    assert (registered.endpoints, registered.previous_epoch) == (["somewhere"], 7)
+
+
+@pytest.mark.parametrize("reached", ["registered", "caught up", ""])
+def test_who_is_not_registered_and_caught_up_in_time_does_not_start(tmp_path: Path, reached: str) -> None:
+    node = Joining(tmp_path)
+    if reached == "registered":
+        node.machine.state = State.CAUGHT_UP
+    node.observing.is_caught_up = reached == "caught up"
+    with pytest.raises(StartupError, match="has not been registered, and caught up, in 5000 ms"):
+        node.broker._join(-1)
+
+
+def test_metadata_that_cannot_be_followed_is_not_waited_for(tmp_path: Path) -> None:
+    node = Joining(tmp_path)
+    node.broker.exit_code = 1
+    with pytest.raises(StartupError, match="cannot be followed"):
+        node.broker._join(-1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Broker, "start", lambda self: None)
+        with pytest.raises(StartupError, match="cannot be followed"):
+            node.broker.start()
+    assert node.clock.monotonic_ms() == ManualClock().monotonic_ms()
+
+
+def test_it_is_started_when_the_controllers_let_it_serve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = Joining(tmp_path)
+    monkeypatch.setattr(Broker, "start", lambda self: node.begun.append("started"))
+    node.after(3, lambda: setattr(node.machine, "state", State.SERVING))
+    node.broker.start()
+    assert node.begun == ["started", "ready"]
+    late = Joining(tmp_path)
+    with pytest.raises(StartupError, match="have not unfenced this broker in 5000 ms"):
+        late.broker.start()
