@@ -97,6 +97,23 @@ def test_without_a_clock_of_its_own_a_loop_has_the_machines() -> None:
         reactor.close()
 
 
+@pytest.mark.parametrize("where", ["timer", "call_soon", "post", "call_between"])
+def test_a_callback_that_holds_the_loop_is_named(where: str) -> None:
+    def slow(number: int) -> None:
+        sum(i * i for i in range(1_500_000))
+
+    for module in LOOPS:
+        holds: list[tuple[str, Any]] = []
+        loop = Loop(module, on_hold=lambda where, us, detail, holds=holds: holds.append((where, detail)))
+        if where == "timer":
+            loop.reactor.call_later(0, slow, 7)
+        else:
+            getattr(loop.reactor, where)(slow, 7)
+        loop.turn(2)
+        assert holds == [(where, (slow, (7,)))]
+        loop.close()
+
+
 def test_what_goes_wrong_in_a_callback_is_reported_and_the_rest_runs(loop: Loop) -> None:
     fired: list[str] = []
 
@@ -271,6 +288,14 @@ def test_a_watch_that_another_closed_is_not_called_in_the_same_pass_or_later(loo
     assert len(calls) == 3 and len(set(calls)) == 1
     for end in (end for pipe in pipes for end in pipe):
         os.close(end)
+
+
+def test_what_comes_and_goes_is_counted(loop: Loop) -> None:
+    peer, _ = loop.peer()
+    peer.send(b"hello", bytes(300_000))
+    peer.bodies(2)
+    assert loop.reactor.received_bytes == loop.reactor.sent_bytes == 4 + 5 + 4 + 300_000
+    assert loop.reactor.frames == 2
 
 
 def test_control_comes_first_under_a_flood(loop: Loop) -> None:
