@@ -23,6 +23,7 @@ NO_TIME = -1
 
 class SegmentIndex:
     __slots__ = ("_max_offset", "_max_time", "_noted_time", "_unindexed", "base_offset", "entries", "times")
+    _max_offset: int  # of the batch with the largest time, once there is one
 
     def __init__(self, base_offset: int) -> None:
         self.base_offset = base_offset
@@ -30,7 +31,6 @@ class SegmentIndex:
         self.times = bytearray()
         self._unindexed = 0  # bytes since the last entry
         self._max_time = self._noted_time = NO_TIME
-        self._max_offset = 0
 
     def add(self, last_offset: int, position: int, size: int, max_timestamp: int) -> None:
         """A batch was written at that position."""
@@ -101,11 +101,11 @@ def read_entries(
             data = file.read()
     except FileNotFoundError:
         return []
-    used = len(data.rstrip(b"\0"))
-    data = data[: min(-(-used // form.size) * form.size, len(data) // form.size * form.size)]
     entries: list[tuple[int, int]] = []
-    for entry in form.iter_unpack(data):
-        if entries and entry[grows] <= entries[-1][grows]:
+    largest = 0
+    for entry in form.iter_unpack(data[: len(data) // form.size * form.size]):
+        if entry[grows] <= largest:
             break
+        largest = entry[grows]
         entries.append((entry[0], entry[1]))
     return entries

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from pykafkad import errors, logs, messages
+from pykafkad.cluster.config_changes import Alteration, broker_texts
 from pykafkad.cluster.publishing import GROUPS
 from pykafkad.errors import KafkaError
 from pykafkad.slices import finish
@@ -138,6 +139,146 @@ def test_a_resource_twice_is_refused_twice(broker: Any) -> None:
     other = altered(TOPIC, "bills", ("flush.ms", SET, "3"))
     assert alter_all(broker, twice[0], other, twice[1]) == [refused, OK, refused]
     assert broker.image.topics["orders"].configs == {}
+
+
+NO_TOPIC = "The topic 'nosuch' does not exist."
+
+
+@pytest.mark.parametrize(
+    ("resource", "code", "why"),
+    [
+        ((TOPIC, ""), errors.INVALID_REQUEST, "Default topic resources are not allowed."),
+        ((TOPIC, "nosuch"), errors.UNKNOWN_TOPIC_OR_PARTITION, NO_TOPIC),
+        ((TOPIC, "a b"), errors.INVALID_TOPIC_EXCEPTION, None),
+        ((3, "x"), errors.INVALID_REQUEST, "Unknown resource type 3"),
+        ((BROKER, "2"), errors.INVALID_REQUEST, "Unexpected broker id, expected 1, but received 2"),
+    ],
+)
+def test_what_has_no_configs_is_refused_whichever_way_they_are_altered(
+    broker: Any, resource: tuple[int, str], code: int, why: str | None
+) -> None:
+    before = broker.image.offset
+    (replaced,) = replace(broker, *resource, {"flush.ms": "1"})
+    changed = alter(broker, *resource, ("flush.ms", SET, "1"))
+    assert replaced == changed and changed[0] == code and broker.image.offset == before
+    assert why is None or changed[1] == why
+
+
+def test_a_key_is_altered_once_in_a_request(broker: Any) -> None:
+    twice = ("flush.ms", SET, "1"), ("flush.ms", DELETE, None)
+    assert alter(broker, TOPIC, "orders", *twice) == (
+        errors.INVALID_REQUEST,
+        "Error due to duplicate config keys",
+    )
+    nulls = (("flush.ms", SET, None), ("retention.ms", DELETE, None), ("cleanup.policy", APPEND, None))
+    why = "Null value not supported for : flush.ms, cleanup.policy"
+    assert alter(broker, TOPIC, "orders", *nulls) == (errors.INVALID_REQUEST, why)
+    assert broker.image.topics["orders"].configs == {}
+
+
+def test_loggers_are_a_brokers_own_and_have_no_whole(broker: Any) -> None:
+    why = "Unexpected node id. Expected 1, but received 2"
+    assert alter(broker, BROKER_LOGGER, "2", ("root", SET, "INFO")) == (errors.INVALID_REQUEST, why)
+    refused = (errors.INVALID_REQUEST, "Unknown resource type 8")
+    assert replace(broker, BROKER_LOGGER, "1", {"root": "INFO"}) == [refused]
+
+
+@pytest.mark.parametrize(
+    ("operation", "word"), [(APPEND, "Can't APPEND to key"), (SUBTRACT, "Can't SUBTRACT to key")]
+)
+@pytest.mark.parametrize("key", ["retention.ms", "nosuch"])
+def test_only_lists_grow_and_shrink(broker: Any, key: str, operation: int, word: str) -> None:
+    said = f"{word} {key} because its type is not LIST."
+    assert alter(broker, TOPIC, "orders", (key, operation, "1")) == (errors.INVALID_CONFIG, said)
+
+
+@pytest.mark.parametrize(
+    ("present", "operation", "value", "expected"),
+    [
+        (None, APPEND, "a,b", "org.apache.kafka.common.metrics.JmxReporter,a,b"),
+        ("", APPEND, "a", "a"),
+        ("a,b", APPEND, "b,c,a", "a,b,c"),
+        ("a", APPEND, "", "a,"),  # as Java's split says
+        ("a", APPEND, ",", "a"),
+        ("a,b,a", SUBTRACT, "a", "b,a"),
+        ("a,b", SUBTRACT, "c,b,,", "a"),
+        ("a", SUBTRACT, "a", ""),
+        ("x", SET, "a", "a"),
+        ("x", DELETE, None, None),
+    ],
+)
+def test_a_layer_as_the_broker_looks_at_it(
+    present: str | None, operation: int, value: str | None, expected: str | None
+) -> None:
+    key = "metric.reporters"
+    stored = {} if present is None else {key: present}
+    found = finish(broker_texts({**stored, "other": "1"}, [(key, operation, value)]))
+    assert found == ({"other": "1"} if expected is None else {key: expected, "other": "1"})
+
+
+@pytest.mark.parametrize(
+    ("change", "code", "why"),
+    [
+        (("x", APPEND, "1"), errors.INVALID_CONFIG, "Unknown config name: x"),
+        (
+            ("num.io.threads", APPEND, "1"),
+            errors.INVALID_CONFIG,
+            "Config value append is not allowed for config key: num.io.threads",
+        ),
+        (
+            ("num.io.threads", SUBTRACT, "1"),
+            errors.INVALID_CONFIG,
+            "Config value subtract is not allowed for config key: num.io.threads",
+        ),
+        (("num.io.threads", 4, "1"), errors.INVALID_REQUEST, "Unknown operations type 4"),
+    ],
+)
+def test_what_a_broker_does_to_its_layer_only_it_may_refuse(
+    broker: Any, change: Any, code: int, why: str
+) -> None:
+    assert alter(broker, BROKER, "1", change) == (code, why)
+
+
+def test_on_zookeeper_refusals_are_those_of_3_9(tmp_path: Path) -> None:
+    """It is looked first whether the topic exists, and there are no groups' configs."""
+    broker = open_configurable(tmp_path, zookeeper_connect="localhost:1", broker_id="1")
+    create(broker, creatable("orders"))
+    refused = errors.INVALID_REQUEST
+    metrics = "AlterConfigs is only supported for topics and brokers, but resource type is CLIENT_METRICS"
+    assert alter(broker, CLIENT_METRICS, "m", ("interval.ms", SET, "1000")) == (refused, metrics)
+    assert alter(broker, GROUP, "g", ("consumer.session.timeout.ms", SET, "50000")) == (
+        refused,
+        "Unknown resource type 32",
+    )
+    assert alter(broker, TOPIC, "orders", ("retention.ms", SET, "7")) == OK
+    absent = alter(broker, TOPIC, "nosuch", ("flush.ms", SET, "x"))
+    assert absent == (errors.UNKNOWN_TOPIC_OR_PARTITION, NO_TOPIC)
+    assert alter(broker, TOPIC, "a b", ("flush.ms", SET, "1"))[0] == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert alter(broker, TOPIC, "orders", ("flush.ms", SET, "x")) == (
+        errors.INVALID_CONFIG,
+        "Invalid config value for resource ConfigResource(type=TOPIC, name='orders'):"
+        " Invalid value x for configuration flush.ms: Not a number of type LONG",
+    )
+    unknown = alter(broker, TOPIC, "orders", ("nosuch", SET, "x"))
+    assert unknown == (errors.INVALID_CONFIG, "Unknown topic config name: nosuch")
+    for operation, word in ((APPEND, "append"), (SUBTRACT, "subtract")):
+        said = f"Config value {word} is not allowed for config key: flush.ms"
+        assert alter(broker, TOPIC, "orders", ("flush.ms", operation, "1")) == (errors.INVALID_CONFIG, said)
+    assert broker.image.topics["orders"].configs == {"retention.ms": "7"}
+
+
+def test_an_error_that_nobody_thought_of_is_told(broker: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    def broken(wanted: Any, *arguments: Any) -> Any:
+        yield
+        raise RuntimeError("our mistake")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.config_changes, "look", broken)
+        broker.config_changes.alter([Alteration(TOPIC, "orders", is_legacy=False)], False, told.append)
+    assert [type(each) for each in told] == [RuntimeError]
+    assert alter(broker, TOPIC, "orders", ("flush.ms", SET, "1")) == OK, "the next one has its turn"
 
 
 def test_an_operation_that_does_not_exist_fails_the_request(broker: Any) -> None:

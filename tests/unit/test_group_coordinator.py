@@ -463,6 +463,44 @@ def test_partitions_added_to_the_topic_of_offsets_count_from_the_next_start_on(t
     assert set(desk.listed()) == set(names)
 
 
+def test_offsets_are_deleted_of_partitions_that_there_are(desk: GroupDesk) -> None:
+    kind = messages.OffsetDeleteRequest
+    desk.commit("g", (0, 5))
+    count = len(desk.image.topics["orders"].partitions)
+    rows = [kind.OffsetDeleteRequestPartition(partition_index=each) for each in (-1, 0, count - 1, count)]
+    topics = [kind.OffsetDeleteRequestTopic(name=name, partitions=rows) for name in ("orders", "nowhere")]
+    answer = desk.ask(kind(group_id="g", topics=topics), 0)
+    unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
+    found = {
+        topic.name: [(row.partition_index, row.error_code) for row in topic.partitions]
+        for topic in answer.topics
+    }
+    assert found == {
+        "orders": [(-1, unknown), (count, unknown), (0, 0), *([(count - 1, 0)] if count else [])],
+        "nowhere": [(each, unknown) for each in (-1, 0, count - 1, count)],
+    }
+    assert desk.committed("g") == {} and desk.ask(kind(group_id=""), 0).error_code == errors.INVALID_GROUP_ID
+
+
+def test_offsets_are_fetched_by_topic_ids_of_topics_that_there_are(desk: GroupDesk) -> None:
+    desk.commit("g", (0, 5))
+    kind = messages.OffsetFetchRequest
+    orders, nowhere = desk.image.topics["orders"].id, b"\7" * 16
+    rows = [
+        kind.OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0])
+        for topic_id in (nowhere, orders, nowhere)
+    ]
+    groups = [kind.OffsetFetchRequestGroup(group_id="g", topics=rows)]
+    (group,) = desk.ask(kind(groups=groups), 10).groups
+    found = [
+        (topic.topic_id, row.committed_offset, row.error_code)
+        for topic in group.topics
+        for row in topic.partitions
+    ]
+    unknown = nowhere, -1, errors.UNKNOWN_TOPIC_ID
+    assert found == [(orders, 5, errors.NONE), unknown, unknown]
+
+
 def test_a_refused_request_is_freed_without_the_cycle_collector(desk: GroupDesk) -> None:
     """The collector runs rarely, and a refused request may be large."""
     kind = messages.OffsetDeleteRequest

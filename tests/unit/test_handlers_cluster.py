@@ -319,6 +319,20 @@ def test_the_first_request_makes_the_offsets_topic_and_is_answered_then(tmp_path
     ]
 
 
+def test_many_keys_are_answered_when_their_topic_is_made(tmp_path: Path) -> None:
+    later = Later()
+    broker = open_broker(tmp_path, later, Slices(later.soon, Hasty()))
+    context: Any = FakeContext(4)
+    keys = [f"g{number % 150}" for number in range(300)]
+    find_coordinator.handle(broker, m.FindCoordinatorRequest(coordinator_keys=keys), context)
+    assert context.answers == []
+    later.all()
+    (answer,) = context.answers
+    assert [(row.key, row.node_id, row.port) for row in answer.coordinators] == [
+        (key, 1, 9092) for key in keys
+    ]
+
+
 def test_one_group_waits_for_no_more_than_its_own_partition(tmp_path: Path) -> None:
     later = Later()
     clock = Hasty()

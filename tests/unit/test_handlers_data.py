@@ -429,6 +429,20 @@ def test_a_session_tells_only_news(desk: Desk) -> None:
     assert unknown.error_code == errors.FETCH_SESSION_ID_NOT_FOUND
 
 
+def test_in_a_session_whoever_was_served_is_served_last(desk: Desk) -> None:
+    desk.create("t", 3)
+    first = desk.ask(fetch("t", {}, {"partition": 1}, {"partition": 2}, session_epoch=0), F)
+    for index in (1, 2):
+        for _ in range(4):
+            put(desk, b"a" * 500, index=index)
+    served = []
+    for epoch in range(1, 5):
+        request = fetch("t", session_id=first.session_id, session_epoch=epoch, max_bytes=600)
+        answer = desk.ask(request, F).responses[0]
+        served.append([each.partition_index for each in answer.partitions if each.records])
+    assert served == [[1], [2], [1], [2]]
+
+
 # -- offsets
 
 

@@ -331,6 +331,36 @@ def test_a_change_sets_every_field_that_it_names() -> None:
     assert found.leader_recovery_state == 0
 
 
+def test_a_partition_begins_as_its_record_says() -> None:
+    fields: dict[str, Any] = {
+        "replicas": [1, 2, 3],
+        "isr": [1, 2],
+        "removing_replicas": [3],
+        "adding_replicas": [2],
+        "leader": 2,
+        "leader_recovery_state": 1,
+        "leader_epoch": 5,
+        "partition_epoch": 6,
+        "directories": [ZERO, ZERO, TOPIC_ID],
+        "eligible_leader_replicas": [3],
+        "last_known_elr": [1],
+    }
+    image = image_with(topic(), m.PartitionRecord(partition_id=0, topic_id=TOPIC_ID, **fields))
+    (found,) = image.topics["orders"].partitions
+    assert {name: getattr(found, name) for name in found.__slots__} == fields
+    assert {name: getattr(found.copy(), name) for name in found.__slots__} == fields
+
+
+def test_what_was_made_of_a_topic_goes_with_what_was_eligible() -> None:
+    image = image_with(topic(), partition())
+    orders = image.topics["orders"]
+    for field in ("eligible_leader_replicas", "last_known_elr"):
+        setattr(orders.partitions[0], field, [1])
+        orders.cache["view"] = "old"
+        image.apply(m.ClearElrRecord(topic_name="orders"))
+        assert not orders.cache and getattr(orders.partitions[0], field) == []
+
+
 def test_a_snapshot_keeps_the_partitions_that_it_was_taken_of() -> None:
     other = b"\2" * 16
     image = image_with(topic(), partition(), topic("other", other))

@@ -192,7 +192,8 @@ def test_transactions_are_selected_by_how_long_they_have_run(full: TransactionDe
     assert set(full.listed(duration_filter=4_999)) == {"empty", "done", "undone", "open-1"}
     assert set(full.listed(duration_filter=5_000)) == {"empty"}
     assert full.listed(duration_filter=2**62) == {}
-    assert full.listed(duration_filter=-3) == ALL
+    assert set(full.listed(duration_filter=0)) == set(ALL) - {"open-2"}, "it has begun this moment"
+    assert full.listed(duration_filter=-1) == full.listed(duration_filter=-3) == ALL
 
 
 @pytest.mark.parametrize(

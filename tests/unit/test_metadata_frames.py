@@ -56,6 +56,8 @@ def test_a_number_that_does_not_end_is_malformed(encoded: str) -> None:
         ("0102ac0200", (1, 2, 300, 4)),
         ("ac020201", (300, 2, 1, 4)),
         ("01ac0201", (1, 300, 1, 4)),
+        ("80000000", (0, 0, 0, 4)),
+        ("7f7f7f", (127, 127, 127, 3)),
     ],
 )
 def test_a_frame_is_read_whatever_its_numbers_take(encoded: str, expected: tuple[int, int, int, int]) -> None:

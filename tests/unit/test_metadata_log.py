@@ -519,6 +519,45 @@ def test_a_failed_write_leaves_the_log_as_it_was(tmp_path: Path, monkeypatch: py
     assert "orders" in opened(tmp_path).image.topics
 
 
+def test_a_write_may_come_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broker = open_broker(tmp_path)
+    pwrite = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, data, offset: pwrite(fd, data[:50], offset))
+    create(broker, creatable("orders", 3))
+    monkeypatch.undo()
+    broker.log.close()
+    assert summary(opened(tmp_path).image) == summary(broker.image)
+    assert segment(tmp_path).stat().st_size == broker.log.segments[-1][1]
+
+
+def synced_by(monkeypatch: pytest.MonkeyPatch, directory: Path) -> list[str]:
+    """The names of what is synced from now on."""
+    found: list[str] = []
+    for name in ("fsync", "fdatasync"):
+        monkeypatch.setattr(
+            os, name, lambda fd: found.append(os.path.relpath(os.readlink(f"/proc/self/fd/{fd}"), directory))
+        )
+    return found
+
+
+def test_a_start_is_on_the_disk_with_all_its_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = open_broker(tmp_path).log
+    found = synced_by(monkeypatch, tmp_path / DIRECTORY)
+    log.settle()
+    assert sorted(found) == [".", "..", LOG, "leader-epoch-checkpoint", "quorum-state"]
+
+
+def test_a_segment_is_on_the_disk_before_the_next_one_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_broker(tmp_path).log
+    log.roll_next = True
+    found = synced_by(monkeypatch, tmp_path / DIRECTORY)
+    log.append([(m.NoOpRecord(), 0)])
+    assert found == [LOG, LOG.replace(".log", ".index"), LOG.replace(".log", ".timeindex"), "."]
+    assert len(log.segments) == 2 and not log.roll_next
+
+
 def test_after_a_failed_fsync_nothing_more_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -170,7 +170,14 @@ def test_what_is_whole_is_looked_at_first() -> None:
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> ClusterDesk:
-    desk = ClusterDesk(tmp_path, zookeeper_connect="localhost:1")
+    return cluster_with(tmp_path)
+
+
+def cluster_with(directory: Path, **configs: str) -> ClusterDesk:
+    """`configs`: the topic's."""
+    desk = ClusterDesk(directory, zookeeper_connect="localhost:1")
+    texts = {key.replace("_", "."): text for key, text in configs.items()}
+    desk.cluster_image.configs[2, "orders"] = texts
     desk.live(0)
     desk.lead_and_follow(state(replicas=[0], isr=[0]))
     desk.live(0, topic_states=[topic_known(known(replicas=[0], isr=[0]))])
@@ -193,6 +200,85 @@ def test_a_broker_of_a_cluster_takes_and_gives_them(cluster: ClusterDesk, versio
     found = cluster.answer_of(waits, "FetchRequest", version).responses[0].partitions[0]
     assert found.high_watermark == 400
     assert [each.offset for each in records.read(found.records)] == list(range(400))
+
+
+def found_by(cluster: ClusterDesk, version: int, most: int = 1 << 20, **fields: Any) -> Any:
+    asked = {"partition": 0, "partition_max_bytes": most}
+    waits = cluster.send(fetch("orders", asked, max_bytes=most, **fields), version)
+    for _ in range(20):
+        cluster.end_pass()
+        cluster.advance(0)
+    return cluster.answer_of(waits, "FetchRequest", version).responses[0].partitions[0]
+
+
+@pytest.mark.parametrize(("version", "magic"), [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2)])
+def test_what_is_given_is_of_the_format_that_the_version_knows(
+    cluster: ClusterDesk, version: int, magic: int
+) -> None:
+    cluster.ask(produce("orders", 0, batch("none")), 9)
+    row = found_by(cluster, version)
+    assert row.error_code == errors.NONE and row.records[16] == magic
+    assert found_by(cluster, version, replica_id=-2).records == row.records, "tools are no followers"
+
+
+@pytest.mark.parametrize(("version", "comes"), [(2, False), (3, True)])
+def test_a_batch_that_is_larger_than_asked_for_comes_since_version_3(
+    cluster: ClusterDesk, version: int, comes: bool
+) -> None:
+    cluster.ask(produce("orders", 0, batch("none", value=bytes(500))), 9)
+    row = found_by(cluster, version, 100)
+    assert (row.error_code, bool(row.records)) == (errors.NONE, comes)
+
+
+@pytest.mark.parametrize(
+    ("configs", "code"),
+    [
+        ({"message_downconversion_enable": "false"}, errors.UNSUPPORTED_VERSION),
+        ({"compression_type": "zstd"}, errors.UNSUPPORTED_COMPRESSION_TYPE),
+        (
+            {"compression_type": "zstd", "message_downconversion_enable": "false"},
+            errors.UNSUPPORTED_COMPRESSION_TYPE,
+        ),
+        ({"compression_type": "gzip"}, errors.NONE),
+    ],
+)
+def test_topics_may_have_nothing_for_old_clients(tmp_path: Path, configs: dict[str, str], code: int) -> None:
+    cluster = cluster_with(tmp_path, **configs)
+    cluster.ask(produce("orders", 0, batch("none")), 9)
+    row = found_by(cluster, 3)
+    assert (row.error_code, bool(row.records)) == (code, code == errors.NONE)
+    assert row.high_watermark == (3 if code == errors.NONE else -1)
+    assert found_by(cluster, 10).error_code == errors.NONE
+
+
+def test_old_clients_are_told_of_errors_that_they_know(cluster: ClusterDesk) -> None:
+    cluster.ask(produce("orders", 0, batch("none")), 9)
+    replica = cluster.replicas.table["orders", 0]
+    found = type(replica.log).read
+
+    def broken(*arguments: Any, **fields: Any) -> Any:
+        raise KafkaError(errors.KAFKA_STORAGE_ERROR)
+
+    type(replica.log).read = broken  # type: ignore[method-assign]
+    try:
+        assert found_by(cluster, 3).error_code == errors.NOT_LEADER_OR_FOLLOWER
+        assert found_by(cluster, 4).error_code == errors.KAFKA_STORAGE_ERROR
+    finally:
+        type(replica.log).read = found  # type: ignore[method-assign]
+    asked = fetch("orders", {"partition": 7}, {"partition": 0})
+    waits = cluster.send(asked, 3)
+    for _ in range(20):
+        cluster.end_pass()
+        cluster.advance(0)
+    rows = cluster.answer_of(waits, "FetchRequest", 3).responses[0].partitions
+    codes = {row.partition_index: row.error_code for row in rows}
+    assert codes == {0: errors.NONE, 7: errors.UNKNOWN_TOPIC_OR_PARTITION}
+
+
+def test_a_file_that_cannot_be_read_is_another_leaders(cluster: ClusterDesk) -> None:
+    cluster.ask(produce("orders", 0, batch("none")), 9)
+    cluster.submit = lambda work, done: done(OSError("input/output error"))
+    assert found_by(cluster, 3).error_code == errors.NOT_LEADER_OR_FOLLOWER
 
 
 def test_an_old_fetch_waits(cluster: ClusterDesk) -> None:

@@ -204,6 +204,14 @@ def test_metadata_that_does_not_know_of_directories_is_left_alone(tmp_path: Path
     assert node.log.end_offset == end
 
 
+def test_the_first_metadata_that_knows_of_directories_is_told(tmp_path: Path) -> None:
+    node, _ = made(tmp_path)
+    node.image.features[METADATA_VERSION] = 17
+    node.storage.partitions["t", 1] = node.storage.partitions["t", 1]._replace(directory_id=C)
+    node.controller.placement.correct(node.log)
+    assert node.image.topics["t"].partitions[1].directories == [C]
+
+
 def test_a_topic_that_is_being_deleted_is_not_spoken_of_any_more(tmp_path: Path) -> None:
     node, storage = made(tmp_path)
     waiting: list[tuple[Any, Any]] = []
