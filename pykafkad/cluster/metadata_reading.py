@@ -351,15 +351,15 @@ def pass_damage(path: str, window: Window, expected: int, contents: Contents, la
     else it is damaged.
     """
     rest = window.rest()
-    at, base_offset = next_good(rest, expected)
-    if at < 0 and last:
+    found = next_good(rest, expected)
+    if found is None and last:
         return False
-    if at < 0 or base_offset > contents.end_offset:
+    if found is None or found[1] > contents.end_offset:
         raise MetadataError(
             f"{path}: {what_is_wrong(rest, 0)} at byte {window.position} (offset {expected}); "
             "the metadata behind it would be lost, so this is not repaired here"
         )
-    window.move(at)
+    window.move(found[0])
     contents.passed_over.append((contents.segments[-1][0], window.position))
     return True
 
@@ -402,8 +402,8 @@ def what_is_wrong(data: memoryview, position: int) -> str | None:
     return None
 
 
-def next_good(data: memoryview, expected: int) -> tuple[int, int]:
-    """Where a good batch of that offset or a later one follows the bad one here, and its offset; (-1, -1) for none.
+def next_good(data: memoryview, expected: int) -> tuple[int, int] | None:
+    """Where a good batch of that offset or a later one follows the bad one here, and its offset.
 
     The bad one's own length may be what is wrong with it, so a good batch may begin at any byte.
     """
@@ -412,7 +412,7 @@ def next_good(data: memoryview, expected: int) -> tuple[int, int]:
             base_offset = HEADER.unpack_from(data, at)[0]
             if base_offset >= expected:
                 return at, base_offset
-    return -1, -1
+    return None
 
 
 def read_file(path: str) -> bytes:

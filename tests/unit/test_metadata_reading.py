@@ -18,6 +18,7 @@ from pykafkad.cluster.metadata_index import ENTRY, SegmentIndex
 from pykafkad.cluster.metadata_reading import Contents, read_directory
 from pykafkad.cluster.metadata_records import MetadataError, encode
 from pykafkad.cluster.metadata_upkeep import write_snapshot
+from pykafkad.cluster.metadata_verifying import first_damage
 from pykafkad.hot import records
 
 TIME_MS, SNAPSHOT_MS = 1_700_000_000_000, 1_600_000_000_000
@@ -168,6 +169,25 @@ def test_each_part_of_a_log_is_read_about_once_however_little_a_read_gives(
     monkeypatch.setattr(os, "pread", short)
     assert made.read().end_offset == 200
     assert sum(map(len, given)) < 1.1 * sum(map(len, parts))
+
+
+@pytest.mark.parametrize("damage", ["bit", "attributes"])
+def test_damage_is_found_without_what_lies_behind_it(
+    made: Made, monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    given, pread = [], os.pread
+
+    def noted(fd: int, size: int, at: int) -> bytes:
+        given.append(pread(fd, size, at))
+        return given[-1]
+
+    good, *more = (batch(offset, UNKNOWN_TYPE + bytes(99_000)) for offset in range(40))
+    bad = with_header(more[0], ">h", 21, 1) if damage == "attributes" else more[0][:-1] + b"\1"
+    path = made.segment(0, good, bad, *more[1:])
+    monkeypatch.setattr(os, "pread", noted)
+    assert first_damage(str(made.path), [(0, 3_000_000)]) == (str(path), len(good))
+    assert sum(map(len, given)) < 1_000_000
+    assert first_damage(str(made.path), [(0, len(good))]) is None
 
 
 def test_the_first_records_of_which_nothing_is_known_are_told(made: Made) -> None:
@@ -408,6 +428,8 @@ def test_a_log_goes_on_in_a_segment_that_reaches_its_snapshot(made: Made, end: i
     found = made.read()
     assert (found.active is not None) == goes_on
     assert found.end_offset == max(end, 3)
+    replayed = (TIME_MS, len(topics(0, end))) if end > 3 else (SNAPSHOT_MS, 0)
+    assert (found.last_timestamp, found.replayed_bytes) == replayed
     (made.path / segment_name(0)).unlink()
     made.segment(3)
     found = made.read()
