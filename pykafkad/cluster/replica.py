@@ -157,7 +157,6 @@ class Replica:
 
     def become_follower(self, leader_epoch: int, leader_id: int) -> None:
         """Another node leads (-1: nobody is known to); its log is what counts from now on."""
-        self._stir()
         self.leader_epoch = leader_epoch
         self.leader_id = leader_id
         self.leadership = None

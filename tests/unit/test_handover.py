@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from pykafkad import messages as m
+from pykafkad.clock import ManualClock
 from pykafkad.cluster import handover
+from pykafkad.cluster.commits import at_once
 from pykafkad.cluster.image import Image
+from pykafkad.cluster.local_controller import LocalController
+from pykafkad.cluster.metadata_log import MetadataLog
+from pykafkad.config import BrokerConfig
 from pykafkad.config_listeners import Endpoint
 from pykafkad.errors import StartupError
+from pykafkad.slices import Slices
 from pykafkad.uuids import ZERO
+from pykafkad.workers import submit_inline
+from tests.unit.metadata_fakes import DIRECTORY_ID, ENDPOINT, FakeStorage, creatable, create, open_broker
 from tests.unit.test_image import TOPIC_ID, image_with, topic
-from tests.unit.test_metadata_log import copied, opened
+from tests.unit.test_metadata_log import copied, opened, tree
 
 HERE, THERE, LOST = b"\5" * 16, b"\6" * 16, b"\7" * 16
 ELR = "eligible.leader.replicas.version"
@@ -123,6 +131,49 @@ def test_the_features_of_a_registration_are_those_of_kafkas(golden: Path, tmp_pa
         return {each.name: (each.min_supported_version, each.max_supported_version) for each in features}
 
     assert shown(ours.features) == shown(kafkas)
+
+
+def controller_of(directory: Path, storage: FakeStorage, node_id: int = 1, *more: Path) -> LocalController:
+    """Of a start on that directory, before anything is changed; `more` log directories have no metadata."""
+    log = MetadataLog(str(directory), ManualClock())
+    log.open()
+    config = BrokerConfig.from_sources({"log.dirs": ",".join(map(str, (directory, *more)))})
+    run = Slices(at_once, log.clock).run
+    return LocalController(config, log, cast(Any, storage), node_id, submit_inline, at_once, run)
+
+
+def test_a_start_refuses_a_directory_that_is_not_its_own(tmp_path: Path) -> None:
+    more = tmp_path / "more"
+    (more / "orders-0").mkdir(parents=True)
+    controller_of(tmp_path, FakeStorage(), 1, more).check()
+    (more / "orders-0" / "partition.metadata").touch()
+    with pytest.raises(StartupError, match="holds orders-0"):
+        controller_of(tmp_path, FakeStorage(), 1, more).check()
+    broker = open_broker(tmp_path)
+    create(broker, creatable("orders"))
+    broker.controller.stop()
+    controller_of(tmp_path, FakeStorage()).check()
+    with pytest.raises(StartupError, match=r"node\.id is 2"):
+        controller_of(tmp_path, FakeStorage(), node_id=2).check()
+
+
+def test_moves_of_partitions_go_on_when_their_logs_are_loaded(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    create(broker, creatable("orders"))
+    broker.controller.stop()
+    storage = FakeStorage()
+    controller = controller_of(tmp_path, storage)
+    controller.take_over([ENDPOINT], [DIRECTORY_ID], None)
+    controller.load_logs()
+    assert storage.events == ["create orders-0", "resume moves"]
+
+
+def test_a_log_whose_directory_failed_is_left_as_it_is(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    broker.controller.abandon_log()
+    before = tree(tmp_path)
+    broker.controller.stop()
+    assert tree(tmp_path) == before
 
 
 def test_no_batch_has_more_than_ten_thousand_records() -> None:

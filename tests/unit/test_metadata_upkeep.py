@@ -435,6 +435,22 @@ def test_old_segments_and_snapshots_go_by_age_and_the_newest_stays(tmp_path: Pat
     ]
 
 
+def test_what_is_old_is_removed_by_one_at_a_time(tmp_path: Path) -> None:
+    trimmed(tmp_path).log.close()
+    later = Later()
+    life = Life(tmp_path, later, metadata_max_retention_bytes="1")
+    assert len(life.controller.upkeep.snapshots) > 1
+    later.all()
+    life.minute()
+    begun = len(later.waiting)
+    life.minute()
+    assert begun and len(later.waiting) == begun
+    later.all()
+    assert len(life.names(".checkpoint")) == 1
+    life.minute()
+    assert later.waiting == [], "one snapshot stays"
+
+
 def test_without_limits_nothing_goes(tmp_path: Path) -> None:
     life = trimmed(tmp_path, metadata_max_retention_ms="-1", metadata_max_retention_bytes="-1")
     before = (life.names(".checkpoint"), life.names(".log"))

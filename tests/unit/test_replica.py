@@ -194,6 +194,10 @@ def test_before_anything_is_said_nobody_leads(node: Node) -> None:
     replica = Replica(node.replica.log, node.replicas)
     assert (replica.leader_epoch, replica.leader_id, replica.leadership) == (-1, -1, None)
     assert replica.may_refuse and code(replica.check_append, 1) == errors.NOT_LEADER_OR_FOLLOWER
+    node.replica.become_follower(1, 2)
+    append(replica.log, batch(b"v"))
+    replica.written(1)
+    assert replica.high_watermark == 0
 
 
 def test_leading_in_the_same_epoch_changes_nothing_and_in_another_begins_anew(node: Node) -> None:
