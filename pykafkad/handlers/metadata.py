@@ -99,7 +99,7 @@ def respond(
 ) -> Work[MetadataResponse | Context]:
     """`create`: what is missing, if this was not done yet; then `again` makes the answer."""
     asked = request.topics
-    if asked is not None and (context.version > 0 or asked):
+    if asked:
         problem = yield from what_is_wrong(asked, context.version)
         if problem:
             return (yield from refuse(asked, problem))

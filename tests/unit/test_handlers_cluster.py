@@ -14,6 +14,7 @@ from pykafkad.clock import ManualClock
 from pykafkad.cluster import topic_names
 from pykafkad.cluster.controller import Quorum
 from pykafkad.config_listeners import Endpoint
+from pykafkad.errors import KafkaError
 from pykafkad.handlers import (
     api_versions,
     create_topics,
@@ -107,6 +108,27 @@ def test_existing_topics_come_first_then_bad_names_then_those_that_could_not_be_
         ("b/d", errors.INVALID_TOPIC_EXCEPTION),
         ("new", errors.UNKNOWN_TOPIC_OR_PARTITION),
     ]
+
+
+def test_a_topic_is_answered_from_memory_as_it_was_before(broker: Any) -> None:
+    create(broker, creatable("orders", 2), creatable("bills"))
+    orders = broker.image.topics["orders"].id
+    by_id = m.MetadataRequest.MetadataRequestTopic(name=None, topic_id=orders)
+    for version, asked in (
+        (12, [named("bills"), named("orders"), named("bills")]),
+        (12, [by_id]),
+        (12, [named("orders"), named("a/b")]),
+        (1, []),
+        (0, [named("orders")]),
+    ):
+        for topic in broker.image.topics.values():
+            topic.cache.clear()
+        first, again = (call(broker, metadata, version, topics=asked) for _ in range(2))
+        assert first == again
+        expected = {"bills", "orders", "a/b"} & {each.name for each in asked} or (
+            {"orders"} if asked else set()
+        )
+        assert {topic.name for topic in again.topics} == expected
 
 
 def test_no_answer_waits_for_many_partitions(tmp_path: Path) -> None:
@@ -362,6 +384,36 @@ def test_an_offsets_topic_that_cannot_be_made_is_no_coordinator(tmp_path: Path) 
 
 
 # -- InitProducerId
+
+
+def test_producers_ids_go_on_from_block_to_block_and_from_start_to_start(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    told: list[Any] = []
+    for _ in range(2_500):
+        broker.controller.take_producer_id(told.append)
+    assert told == list(range(2_500))
+    taken = broker.image.next_producer_id
+    assert taken % 1_000 == 0 and taken >= 3_000
+    broker.controller.stop()
+    open_broker(tmp_path).controller.take_producer_id(told.append)
+    assert told[-1] == taken, "what was left of the last block is lost, as in Kafka"
+
+
+def test_who_waits_for_a_producers_id_is_told_that_there_is_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = open_broker(tmp_path)
+    told: list[Any] = []
+    with monkeypatch.context() as patch:
+        patch.setattr(broker.log, "write", lambda data, **how: no_space())
+        broker.controller.take_producer_id(told.append)
+    assert [type(each) for each in told] == [KafkaError]
+    broker.controller.take_producer_id(told.append)
+    assert told[1:] == [0]
+
+
+def no_space() -> None:
+    raise OSError("no space left on device")
 
 
 def test_an_empty_transactional_id_is_refused(broker: Any) -> None:
