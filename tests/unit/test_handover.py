@@ -9,14 +9,16 @@ import pytest
 
 from pykafkad import messages as m
 from pykafkad.clock import ManualClock
-from pykafkad.cluster import handover
+from pykafkad.cluster import handover, metadata_records
 from pykafkad.cluster.commits import at_once
 from pykafkad.cluster.image import Image
 from pykafkad.cluster.local_controller import LocalController
+from pykafkad.cluster.metadata_files import DIRECTORY
 from pykafkad.cluster.metadata_log import MetadataLog
 from pykafkad.config import BrokerConfig
 from pykafkad.config_listeners import Endpoint
 from pykafkad.errors import StartupError
+from pykafkad.hot import records
 from pykafkad.slices import Slices
 from pykafkad.uuids import ZERO
 from pykafkad.workers import submit_inline
@@ -174,6 +176,21 @@ def test_a_log_whose_directory_failed_is_left_as_it_is(tmp_path: Path) -> None:
     before = tree(tmp_path)
     broker.controller.stop()
     assert tree(tmp_path) == before
+
+
+def test_a_stop_writes_what_every_level_of_the_metadata_knows(tmp_path: Path) -> None:
+    """The first version of a change of a registration has no log directories, which 3.3 does not know."""
+    broker = open_broker(tmp_path)
+    end = broker.log.end_offset
+    broker.controller.stop()
+    data = (tmp_path / DIRECTORY / f"{0:020d}.log").read_bytes()
+    written = [
+        (metadata_records.type_of(record.value or b""), metadata_records.version_of(record.value or b""))
+        for batch in records.scan(data)
+        if batch.base_offset >= end
+        for record in records.batch_records(data[batch.position : batch.position + batch.size])
+    ]
+    assert written == [(17, 1), (17, 0)]
 
 
 def test_no_batch_has_more_than_ten_thousand_records() -> None:

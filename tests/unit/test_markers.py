@@ -253,6 +253,22 @@ def test_a_group_coordinator_that_is_not_ready(desk: Desk) -> None:
     assert desk.replicas.table[OFFSETS, 0].log_end_offset == 0
 
 
+def test_a_bug_while_it_waits_is_an_answer(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    desk.begin()
+    desk.replica().become_leader(1, (1, 2), (1, 2))
+    told = desk.write(COMMIT, ("t", 0))
+    desk.run()
+    assert told == []
+
+    def fail(*arguments: Any) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(Replica, "check_appended", fail)
+    desk.advance(desk.markers.timeout_ms)
+    desk.run()
+    assert told == [{("t", 0): errors.UNKNOWN_SERVER_ERROR}]
+
+
 def test_a_bug_in_one_partition_is_logged_and_the_others_have_their_markers(
     desk: Desk, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ from pykafkad.cluster.metadata_records import (
     decode,
     encode,
     frame,
+    has_unknown_tags,
     kraft_version_of,
     quorum,
     read_uvarint,
@@ -18,7 +19,7 @@ from pykafkad.cluster.metadata_records import (
     uvarint,
     version_of,
 )
-from pykafkad.messages import TopicRecord
+from pykafkad.messages import ClientQuotaRecord, RegisterBrokerRecord, TopicRecord
 
 TOPIC = TopicRecord(name="orders", topic_id=bytes(range(16)))
 
@@ -88,6 +89,21 @@ def test_what_is_not_known_is_told_apart_from_what_is_wrong() -> None:
     ):
         with pytest.raises(MetadataError, match=why):
             decode(changed)
+
+
+def test_what_is_not_known_may_stand_in_a_part_of_a_record() -> None:
+    for record in (
+        RegisterBrokerRecord(end_points=[RegisterBrokerRecord.BrokerEndpoint()]),
+        RegisterBrokerRecord(features=[RegisterBrokerRecord.BrokerFeature()]),
+        ClientQuotaRecord(entity=[ClientQuotaRecord.EntityData()]),
+        TopicRecord(),
+    ):
+        assert has_unknown_tags(record) is False
+        parts = [
+            each for field in ("end_points", "features", "entity") for each in getattr(record, field, [])
+        ]
+        (parts or [record])[0].unknown_tags = {99: b"x"}
+        assert has_unknown_tags(record) is True
 
 
 def test_control_records_name_their_type_and_the_kraft_version() -> None:

@@ -558,6 +558,17 @@ def test_a_segment_is_on_the_disk_before_the_next_one_is_there(
     assert len(log.segments) == 2 and not log.roll_next
 
 
+def test_a_segment_that_is_written_to_has_no_indexes_that_would_lie(tmp_path: Path) -> None:
+    log = open_broker(tmp_path).log
+    log.close(clean=True)
+    indexes = [segment(tmp_path).with_suffix(suffix) for suffix in (".index", ".timeindex")]
+    assert all(each.exists() for each in indexes)
+    again = opened(tmp_path)
+    assert not any(each.exists() for each in indexes)
+    again.close(clean=True)
+    assert all(each.exists() for each in indexes)
+
+
 def test_after_a_failed_fsync_nothing_more_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
