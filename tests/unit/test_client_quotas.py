@@ -95,6 +95,12 @@ def test_changes_under_way_see_each_other(tmp_path: Path) -> None:
     assert broker.image.client_quotas == {}
 
 
+def test_an_entity_is_shown_as_java_shows_it() -> None:
+    for types in (["user", "client-id"], ["client-id", "user"]):
+        shown = str(Change({each: None if each == "user" else "app" for each in types}, []))
+        assert shown == "ClientQuotaEntity(entries={client-id=app, user=null})"
+
+
 def test_of_an_entity_that_is_named_twice_the_first_counts(broker: Any) -> None:
     first, second = (entry({"user": "ann"}, producer_byte_rate=rate) for rate in (5, 6))
     ((code, message),) = alter(broker, first, second)

@@ -501,6 +501,41 @@ def test_offsets_are_fetched_by_topic_ids_of_topics_that_there_are(desk: GroupDe
     assert found == [(orders, 5, errors.NONE), unknown, unknown]
 
 
+@pytest.mark.parametrize("version", [8, 9, 10])
+def test_offsets_of_many_groups_are_those_of_each_of_them(desk: GroupDesk, version: int) -> None:
+    """Though they are put together in slices, and what was asked before is answered again."""
+    desk.commit("g", (0, 5), (1, 6))
+    desk.commit("h", (0, 7))
+    kind = messages.OffsetFetchRequest
+
+    def topic(name: str, *indexes: int) -> Any:
+        known = desk.image.topics.get(name)
+        topic_id = b"\7" * 16 if known is None else known.id
+        named = {"topic_id": topic_id} if version >= 10 else {"name": name}
+        return kind.OffsetFetchRequestTopics(partition_indexes=list(indexes), **named)
+
+    asked = [
+        kind.OffsetFetchRequestGroup(group_id=group, topics=topics, member_id=member, member_epoch=epoch)
+        for group, topics, member, epoch in (
+            ("g", None, None, -1),
+            ("h", None, None, -1),
+            ("g", [topic("orders", 0, 99), topic("nowhere", 0)], None, -1),
+            ("g", None, "stranger", 5),
+            ("g", [topic("orders", 1)], "stranger", 5),
+            ("unknown", None, None, -1),
+            ("g", [topic("orders", *range(200))], None, -1),
+            ("", [topic("orders", 0)], None, -1),
+        )
+    ]
+    single = [desk.ask_in_turns(kind(groups=[each]), version).groups[0] for each in asked]
+    many = desk.ask_in_turns(kind(groups=asked * 20), version).groups
+    assert list(many) == single * 20
+    found = [
+        {row.committed_offset for each in group.topics for row in each.partitions} for group in single[:3]
+    ]
+    assert found == [{5, 6}, {7}, {5, -1}]
+
+
 def test_a_refused_request_is_freed_without_the_cycle_collector(desk: GroupDesk) -> None:
     """The collector runs rarely, and a refused request may be large."""
     kind = messages.OffsetDeleteRequest
