@@ -35,21 +35,21 @@ ORDERED_MAX = 1_000
 
 LEVELS = ("DEBUG", "ERROR", "FATAL", "INFO", "TRACE", "WARN")
 
-# Kafka's order: group key, the end of the broker's keys that bound it, whether it is looked at only where it is set
+# In Kafka's order. (The broker's own values are within its bounds.)
 _BOUNDED = (
-    ("consumer.heartbeat.interval.ms", False),
-    ("consumer.session.timeout.ms", False),
-    ("consumer.assignment.interval.ms", True),
-    ("share.heartbeat.interval.ms", False),
-    ("share.session.timeout.ms", False),
-    ("share.record.lock.duration.ms", False),
-    ("share.delivery.count.limit", False),
-    ("share.partition.max.record.locks", False),
-    ("share.assignment.interval.ms", True),
-    ("streams.heartbeat.interval.ms", False),
-    ("streams.session.timeout.ms", False),
-    ("streams.num.standby.replicas", False),
-    ("streams.assignment.interval.ms", True),
+    "consumer.heartbeat.interval.ms",
+    "consumer.session.timeout.ms",
+    "consumer.assignment.interval.ms",
+    "share.heartbeat.interval.ms",
+    "share.session.timeout.ms",
+    "share.record.lock.duration.ms",
+    "share.delivery.count.limit",
+    "share.partition.max.record.locks",
+    "share.assignment.interval.ms",
+    "streams.heartbeat.interval.ms",
+    "streams.session.timeout.ms",
+    "streams.num.standby.replicas",
+    "streams.assignment.interval.ms",
 )
 
 
@@ -104,8 +104,8 @@ def check_group(config: BrokerConfig, name: str, after: Mapping[str, str]) -> No
         values = group_values(config, after)
     except ConfigError as error:
         raise KafkaError(errors.INVALID_CONFIG, error.told) from None
-    for key, only_if_set in _BOUNDED:
-        if key in after or not only_if_set:
+    for key in _BOUNDED:
+        if key in after:
             _check_bounds(config, key, values[key])
     for kind in ("consumer", "share", "streams"):
         timeout, interval = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"

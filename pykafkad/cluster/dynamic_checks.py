@@ -199,8 +199,3 @@ def _check_listeners(present: BrokerConfig, wanted: BrokerConfig) -> None:
     """Brokers register what they advertise once, at start."""
     if set(wanted.advertised_listeners) != set(present.advertised_listeners):
         raise ConfigError("listeners", None, IMMUTABLE)
-    protocols = {endpoint.name: endpoint.protocol for endpoint in present.listeners}
-    for endpoint in wanted.listeners:
-        if protocols.get(endpoint.name, endpoint.protocol) != endpoint.protocol:
-            message = f"Security protocol cannot be updated for existing listener {endpoint.name}"
-            raise ConfigError("listener.security.protocol.map", None, message)
