@@ -434,7 +434,6 @@ class ProducerState:
                 ongoing.append((entry.transaction_start, entry.producer_id))
         if ongoing:
             self.ongoing = dict(sorted(ongoing))
-        self.snapshot_offset = offset
 
     def clear(self, offset: int) -> None:
         self.producers = NONE_KNOWN

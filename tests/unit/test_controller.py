@@ -556,6 +556,14 @@ def test_a_topic_goes_when_a_broker_that_died_meanwhile_is_back() -> None:
     assert is_gone(world)
 
 
+def test_the_next_controller_goes_on_with_a_deletion() -> None:
+    world = cluster([1, 2])
+    world.delete_topic("t")
+    world.zookeeper.do(zk.Delete(znodes.CONTROLLER))
+    world.run(200)
+    assert world.zookeeper.data(znodes.CONTROLLER_EPOCH) == b"2" and is_gone(world)
+
+
 def test_the_next_controller_waits_for_the_dead_too() -> None:
     world = cluster([1, 2])
     world.nodes[2].stop()

@@ -343,6 +343,58 @@ def test_an_older_protocol_asks_again_after_an_error() -> None:
     assert story.epochs(2, 10) == [] and offsets_of(story.asks()) == [(0, 10)]
 
 
+def test_what_the_leader_does_not_say_of_a_partition_is_asked_again_after_a_while() -> None:
+    """Whether it is asked where its log ends or where an epoch does."""
+    ends = Story()
+    ends.follow()
+    ends.asks()
+    ends.told(row(0, error_code=errors.OFFSET_OUT_OF_RANGE))
+    request = ends.fetcher.next(ends.now_ms)
+    assert isinstance(request, AskOffsets)
+    assert ends.fetcher.offsets_told(request, ListOffsetsResponse(topics=[]), ends.now_ms) == []
+    epochs = Story(truncates_on_fetch=False)
+    epochs.follow()
+    asked = epochs.fetcher.next(epochs.now_ms)
+    assert isinstance(asked, AskEpochs)
+    assert epochs.fetcher.epochs_told(asked, OffsetForLeaderEpochResponse(topics=[]), epochs.now_ms) == []
+    for story, kind in ((ends, AskOffsets), (epochs, AskEpochs)):
+        assert not isinstance(story.fetcher.next(story.now_ms), kind)
+        story.now_ms += BACKOFF_MS
+        assert isinstance(story.fetcher.next(story.now_ms), kind)
+
+
+def test_an_answer_says_nothing_to_who_does_not_follow_any_more() -> None:
+    ends = Story()
+    ends.follow()
+    ends.asks()
+    ends.told(row(0, error_code=errors.OFFSET_OUT_OF_RANGE))
+    request = ends.fetcher.next(ends.now_ms)
+    assert isinstance(request, AskOffsets)
+    Topic, Row = (
+        ListOffsetsResponse.ListOffsetsTopicResponse,
+        ListOffsetsResponse.ListOffsetsPartitionResponse,
+    )
+    answer = ListOffsetsResponse(topics=[Topic(name="t", partitions=[Row(partition_index=0, offset=4)])])
+    ends.follow(epoch=4)
+    assert ends.fetcher.offsets_told(request, answer, ends.now_ms) == []
+    assert [each.leader_epoch for each in ends.asks().wanted] == [4], "it is another one, which fetches"
+
+
+def test_who_follows_in_a_new_epoch_is_followed_once() -> None:
+    story = Story(truncates_on_fetch=False)
+    story.follow()
+    assert isinstance(story.fetcher.next(story.now_ms), AskEpochs)
+    story.follow(epoch=4)
+    asked = story.fetcher.next(story.now_ms)
+    assert isinstance(asked, AskEpochs) and len(asked.partitions) == 1
+    story.fetcher.stop(("t", 0))
+    assert story.asks_nothing() and not story.fetcher.partitions
+    named = Story()
+    named.follow(topic_id=bytes(16))
+    named.follow(epoch=4, topic_id=ID)
+    assert named.asks().uses_topic_ids, "the one without an id is followed no more"
+
+
 def test_a_quota_that_is_exceeded_holds_back_who_is_not_in_sync() -> None:
     quota = Quota()
     story = Story(throttle=quota)

@@ -239,6 +239,26 @@ def test_the_transaction_index_lists_only_what_still_has_data(home: Home) -> Non
     assert not Path(transaction_index.path_of(partition.directory, 0)).exists()
 
 
+def test_readers_are_told_of_aborted_transactions_in_merged_segments(home: Home) -> None:
+    partition = home.create()
+    fill(partition, [("z", "1")])
+    first = partition.log_end_offset
+    partition.append(transactional(0, b"a"), NOW_MS, verified=True)
+    mark(partition, marker(7, 0, commit=False))
+    fill(partition, [("y", "1"), ("y", "2")])
+
+    def told() -> list[tuple[int, int]]:
+        part = partition.read(0, 1 << 20, limit_offset=partition.last_stable_offset, at_least_one=True)
+        assert part is not None
+        later = partition.read(first, 1 << 20, limit_offset=partition.last_stable_offset, at_least_one=True)
+        assert later is not None
+        return [*partition.aborted_transactions(0, part), *partition.aborted_transactions(first, later)]
+
+    assert told() == [(7, first)] and len(partition.bases) == 3
+    home.clean()
+    assert told() == [(7, first)] * 2 and len(partition.bases) == 2
+
+
 def test_nothing_of_an_open_transaction_is_touched(home: Home) -> None:
     partition = home.create()
     fill(partition, [("a", "1"), ("a", "2")])
@@ -415,6 +435,20 @@ def test_many_logs_are_measured_in_turns(home: Home, monkeypatch: pytest.MonkeyP
     assert home.cleaner.running == 1
     home.finish()
     assert [len(contents(partition)) for partition in partitions] == [1] * 10
+
+
+def test_logs_that_need_no_cleaner_are_passed_over_in_turns(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pykafkad.storage.cleaning.cleaner.WORK_A_TURN", 30)
+    fill(home.create("t"), [("a", "1"), ("a", "2")])
+    for number in range(100):
+        home.create(f"d{number}", cleanup_policy=["delete"])
+    home.timers.advance(1000)
+    assert home.cleaner.running == 0, "the loop is asked in between"
+    home.timers.advance(5)
+    assert home.cleaner.running == 1
+    home.finish()
 
 
 # -- configs

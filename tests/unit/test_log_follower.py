@@ -122,6 +122,13 @@ def test_what_begins_below_the_end_is_refused(tmp_path: Path) -> None:
     with pytest.raises(KafkaError) as refused:
         take(log, fetched(1, b"b"))
     assert refused.value.code == OFFSET_OUT_OF_RANGE and log.log_end_offset == 2
+    with pytest.raises(KafkaError):
+        take(log, fetched(1, b"b", b"c"))
+    empty = follower(tmp_path / "empty")
+    empty.start_anew(5, lambda: True, lambda error: None)
+    with pytest.raises(KafkaError):
+        take(empty, fetched(3, b"3", b"4"))
+    assert (log.log_end_offset, empty.log_end_offset) == (2, 5)
 
 
 def test_an_empty_log_takes_a_batch_that_reaches_over_its_start(tmp_path: Path) -> None:
@@ -390,6 +397,8 @@ def test_producers_are_found_without_the_snapshot_of_the_segment_that_is_cut(tmp
         snapshot.unlink()
     cut(log, 11)
     assert producers_of(log.producers) == [(7, 5, 0), (8, 4, -1)]
+    sequences = {each.producer_id: [known[0] for known in each.batches] for each in log.producers}
+    assert sequences == {7: [2, 3, 4, 5], 8: [1, 2, 3, 4]}, "those since the first snapshot, once each"
 
 
 def test_a_cut_below_the_logs_start_lowers_it(tmp_path: Path) -> None:

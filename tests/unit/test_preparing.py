@@ -351,3 +351,17 @@ def test_what_is_prepared_for_a_topic_that_is_deleted_meanwhile_is_taken_back(tm
         *("make 8", "prepare 56", "prepare 36"),
         *("take back 56", "take back 36", "take back 8"),
     ]
+
+
+def test_what_a_thread_writes_is_what_a_log_would_write(tmp_path: Path) -> None:
+    home = Home(tmp_path / "prepared", many=False)
+    home.prepare()
+    home.threads.all()
+    other = Home(tmp_path / "made", many=False)
+    prepared, made = home.create(0), other.create(0)
+    made.save_files()
+    for name in ("leader-epoch-checkpoint", "partition.metadata"):
+        assert home.text(0, name) == other.text(0, name) != ""
+    assert list(prepared.epochs.entries) == list(made.epochs.entries) == [(0, 0)]
+    for each in (home, other):
+        each.logs.close()

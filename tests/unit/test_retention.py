@@ -60,6 +60,11 @@ def test_a_record_of_the_future_keeps_what_is_behind_it_and_is_told_once(
     home.logs.dirty.clear()
     assert home.check(3_600_000) == home.check() == [0, 2, 4]
     assert said.getvalue().count("future") == 1
+    other = home.logs.create("other", 0, TOPIC_ID, config(retention_ms=600_000), 0)
+    append(other, batch(b"x", timestamp=age_of(100)), now_ms=age_of(100))
+    home.logs.dirty.clear()
+    assert home.check() == home.check() == [0, 2, 4]
+    assert said.getvalue().count("future") == 2, "once each"
     home.clock.set_wall(age_of(100) + 600_001)
     assert home.check() == [5]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import subprocess
 import sys
 from pathlib import Path
@@ -157,3 +158,17 @@ def test_one_bad_directory_of_two_is_offline(tmp_path: Path) -> None:
 def test_names_of_partitions(name: str, key: tuple[str, int] | None) -> None:
     assert parse_partition_directory(name) == key
     assert key is None or partition_directory(*key) == name
+
+
+def test_a_directory_that_fails_at_the_start_is_not_kept_locked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(path: str) -> bytes:
+        raise OSError(errno.EIO, "Input/output error")
+
+    start(tmp_path).close()
+    monkeypatch.setattr("pykafkad.storage.files.read_file", broken)
+    with pytest.raises(StartupError, match=r"No log directory can be used: .*Input/output error"):
+        manager(tmp_path)
+    monkeypatch.undo()
+    manager(tmp_path).close(clean=False)

@@ -344,6 +344,20 @@ def test_where_no_partition_can_be_made_the_directory_is_offline(tmp_path: Path)
     logs.close()
 
 
+def test_files_may_be_read_by_all_and_run_by_nobody(tmp_path: Path) -> None:
+    logs = start(tmp_path / "a")
+    (partition,) = create(logs, "orders")
+    append_and_commit(logs, partition, idempotent(0, b"a"))
+    partition.roll(NOW_MS)
+    logs.checkpoint_recovery_points()
+    lock = (tmp_path / "a" / ".lock").stat().st_mode
+    logs.close()
+    mask = os.umask(0)
+    os.umask(mask)
+    modes = {path.name: path.stat().st_mode for path in (tmp_path / "a").rglob("*") if path.is_file()}
+    assert len(modes) > 12 and {mode & 0o777 for mode in (lock, *modes.values())} == {0o644 & ~mask}
+
+
 def test_the_room_of_a_directory_is_known_while_it_works(tmp_path: Path) -> None:
     logs = start(tmp_path / "a", tmp_path / "b")
     first, second = logs.directories

@@ -117,6 +117,35 @@ def test_everybody_who_waits_for_a_checkpoint_is_told(tmp_path: Path, said: io.S
 # -- flushing
 
 
+def test_who_waits_for_a_checkpoint_of_no_directory_is_told(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    logs.directories[0].fail("pulled out")
+    told: list[str] = []
+    logs.checkpointing.write(checkpoints.LOG_STARTS, lambda: told.append("over"))
+    assert told == ["over"]
+    logs.close()
+
+
+def test_a_deleted_partition_is_in_no_checkpoint(tmp_path: Path) -> None:
+    logs = start(tmp_path)
+    one, other = (logs.create(name, 0, TOPIC_ID, CONFIG, 0) for name in ("one", "other"))
+    for log in (one, other):
+        append(log, *(batch(b"v") for _ in range(3)))
+        log.roll(NOW_MS)
+        log.delete_records(2)
+    logs.checkpoint_log_starts()
+    logs.checkpoint_recovery_points()
+
+    def said() -> list[dict[tuple[str, int], int]]:
+        names = (checkpoints.LOG_STARTS, checkpoints.RECOVERY_POINTS)
+        return [checkpoints.read_offsets(f"{tmp_path}/{name}") for name in names]
+
+    assert said() == [{("one", 0): 2, ("other", 0): 2}, {("one", 0): 3, ("other", 0): 3}]
+    logs.delete("one", 0)
+    assert said() == [{("other", 0): 2}, {("other", 0): 3}]
+    logs.close()
+
+
 def test_a_flush_that_is_due_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     threads, later = Threads(), []
     logs = start(tmp_path, threads)

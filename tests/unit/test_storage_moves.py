@@ -298,6 +298,21 @@ def test_two_copy_at_a_time(home: Home) -> None:
     assert home.names(1) == ["t0-0", "t1-0", "t2-0", "t3-0"]
 
 
+def test_what_is_given_up_makes_room_when_its_thread_is_back(home: Home) -> None:
+    topics = ("t0", "t1", "t2")
+    for topic in topics:
+        fill(home.create(topic), 5)
+        home.move(1, topic)
+    moves = [home.logs.moves.get(topic, 0) for topic in topics]
+    home.logs.moves.cancel("t0", 0, "nobody wants it")
+    assert [each.started for each in moves if each is not None] == [True, True, False]
+    assert len(home.threads.waiting) == 2
+    home.threads.step()
+    assert [each.started for each in moves if each is not None] == [True, True, True]
+    home.threads.all()
+    assert [where(home.logs.partitions[topic, 0]) for topic in topics] == ["a", "b", "b"]
+
+
 def test_progress_is_shown(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(move, "PIECE_BYTES", 3000)
     monkeypatch.setattr(move, "LAST_BYTES", 100)

@@ -373,11 +373,19 @@ def test_questions_of_many_segments_are_answered_in_turns(
     assert finish(work) == (12, NOW_MS + 12, 0), "what it was about to look at is gone, so it begins again"
 
 
+def is_link(fd: str) -> bool:
+    """The descriptor that lists them is closed by now."""
+    return os.path.lexists(f"/proc/self/fd/{fd}")
+
+
 def test_a_log_without_a_manager_keeps_no_deleted_files(tmp_path: Path) -> None:
     partition = new_partition(tmp_path, segment_bytes=300)
     append(partition, *(batch(b"v") for _ in range(9)))
+    assert len(read_all(partition)) == 9
     partition.retire(1, NOW_MS)
     assert partition.bases == [4, 8] and files(partition, ".deleted") == []
+    opened = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd") if is_link(fd)]
+    assert not [path for path in opened if partition.directory in path and "deleted" in path]
     assert files(partition, ".log") == [f"{base:020d}.log" for base in (4, 8)]
 
 
@@ -412,9 +420,13 @@ def test_a_control_batch_that_is_no_marker_ends_no_transaction(tmp_path: Path) -
         partition.append_built(data, NOW_MS)
     partition.commit()
     assert (partition.log_end_offset, partition.last_stable_offset) == (4, 0)
-    partition.append_built(marker(7, 0, True), NOW_MS)
+    later: list[Any] = [(b"\0\0\0\1", b"\0\1" + (9).to_bytes(4) + b"more", [], NOW_MS)]
+    partition.append_built(
+        records.build(later, producer_id=7, producer_epoch=0, transactional=True, control=True), NOW_MS
+    )
     partition.commit()
-    assert partition.last_stable_offset == 5
+    assert partition.last_stable_offset == 5, "a marker of a later version is one"
+    assert partition.producers.producers[7].coordinator_epoch == 9
 
 
 # -- flushing

@@ -15,12 +15,14 @@ from pykafkad.hot import records
 from pykafkad.slices import finish
 from pykafkad.storage.log import snapshots
 from pykafkad.storage.log.log import Log
+from pykafkad.storage.recovery import recovery, splitting
 from tests.storage_kit import (
     NOW_MS,
     append,
     batch,
     idempotent,
     lead,
+    marker,
     new_partition,
     open_partition,
     read_all,
@@ -317,6 +319,20 @@ def test_one_line_says_what_is_kept_and_what_is_lost(
     )
 
 
+def test_what_is_cut_off_is_set_aside_and_synced_before(
+    rolled: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    damaged = rolled / f"{4:020d}.log"
+    size = damaged.stat().st_size
+    there: list[tuple[str, int]] = []
+    monkeypatch.setattr(
+        recovery, "fsync_path", lambda path: there.append((os.path.basename(path), damaged.stat().st_size))
+    )
+    patch(damaged, records.scan(damaged.read_bytes())[1].position + 70, b"\xff")
+    recovered(rolled)
+    assert there == [(f"{4:020d}.log.corrupt", size)] and damaged.stat().st_size < size
+
+
 def test_what_is_set_aside_can_be_put_back_together(rolled: Path) -> None:
     before = b"".join(path.read_bytes() for path in sorted(rolled.glob("*.log")))
     damaged = rolled / f"{4:020d}.log"
@@ -337,6 +353,29 @@ def test_a_believed_segment_that_is_damaged_does_not_keep_the_broker_down(rolled
     partition = recovered(rolled, recovery_point=8, segment_bytes=300)
     assert (partition.log_end_offset, partition.bases) == (COUNT, [0, 4, 8, 12, 16])
     assert append(partition, idempotent(COUNT, b"next")) == [COUNT]
+
+
+@pytest.mark.parametrize(("base", "point"), [(0, 0), (4, 4), (8, 9), (12, 9)])
+def test_what_is_made_anew_below_the_recovery_point_is_not_on_the_disk_any_more(
+    rolled: Path, base: int, point: int
+) -> None:
+    (rolled / f"{base:020d}.index").unlink()
+    partition = recovered(rolled, recovery_point=9, segment_bytes=300)
+    assert (partition.recovery_point, partition.flushed_offset) == (point, point)
+    expect(partition, COUNT)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_transaction_that_ended_before_the_start_holds_nobody_back(tmp_path: Path, clean: bool) -> None:
+    partition = new_partition(tmp_path)
+    partition.append(idempotent(0, b"a", transactional=True), NOW_MS, verified=True)
+    partition.append_built(marker(7, 0, True), NOW_MS)
+    append(partition, batch(b"b"))
+    partition.close(clean=clean)
+    for mark, stable in ((3, 3), (1, 0)):
+        again = open_partition(tmp_path, clean=False, recovery_point=0, high_watermark=mark)
+        assert (again.high_watermark, again.last_stable_offset) == (mark, stable)
+        again.close(clean=False)
 
 
 def test_an_entry_of_another_segment_makes_a_transaction_index_anew(rolled: Path) -> None:
@@ -428,17 +467,20 @@ def test_a_segment_is_cut_before_what_was_cut_off_is_one(
     """Else a crash between the two would leave the records twice."""
     segment = far_log(tmp_path, 0, 5, FAR, FAR + 7)
     begin = records.scan(segment.read_bytes())[2].position
-    there = []
+    there: list[tuple[int, list[str]]] = []
+    synced: list[str] = []
 
     def replace(source: str, target: str) -> None:
         if target == str(segment.with_name(f"{FAR:020d}.log")):
-            there.append(segment.stat().st_size)
+            there.append((segment.stat().st_size, [os.path.basename(path) for path in synced]))
         rename(source, target)
 
     rename = os.replace
     monkeypatch.setattr(os, "replace", replace)
+    monkeypatch.setattr(splitting, "fsync_path", synced.append)
     open_partition(tmp_path, clean=False, cleanup_policy=["compact"])
-    assert there == [begin]
+    assert there == [(begin, [f"{FAR:020d}.log.cleaned", "orders-0", LOG])]
+    assert os.path.basename(synced[-1]) == "orders-0"
 
 
 def test_one_last_batch_with_a_far_offset_is_a_damaged_one(tmp_path: Path) -> None:

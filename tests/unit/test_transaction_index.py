@@ -70,6 +70,8 @@ def test_what_is_found_is_what_a_walk_finds(tmp_path: Path, seed: int) -> None:
                 break
         found, is_all = transaction_index.collect(directory, 0, offset, upper)
         assert (found, is_all) == (expected, complete)
+        rows_found = transaction_index.collect_from(directory, [0], offset, upper)
+        assert [row[:2] for row in rows_found] == expected
 
 
 def test_a_transaction_that_is_aborted_segments_later(log: Log) -> None:
@@ -92,6 +94,7 @@ def test_what_was_read_of_a_later_segment_is_told_of_that_one(tmp_path: Path) ->
         log.roll(NOW_MS)
     first, second = log.segments[0], log.segments[1]
     assert told(log, second.base_offset) == [(PRODUCER, second.base_offset)]
+    assert told(log, 0, 10_000) == [(PRODUCER, 0)], "of what lies behind a segment's end nothing"
     part = log.read(second.base_offset, 300, limit_offset=log.last_stable_offset, at_least_one=True)
     assert part is not None
     assert log.aborted_transactions(first.end_offset - 1, part)[-1] == (PRODUCER, second.base_offset)

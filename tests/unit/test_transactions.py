@@ -489,3 +489,12 @@ def test_an_end_that_could_not_be_written_may_be_asked_for_again(room: Room) -> 
     assert refused.value.code == errors.COORDINATOR_NOT_AVAILABLE
     assert done(room, room.end(producer, committed=False, version=version)).code == errors.NONE
     assert room.states()[-1] == "CompleteAbort"
+
+
+def test_a_transaction_that_has_time_left_is_not_aborted(room: Room) -> None:
+    producer = begun(room, timeout_ms=10_000)
+    done(room, room.add(producer, A))
+    for name, now_ms in (("t", room.now_ms + 9_999), ("never", NOW_MS)):
+        effects = room.machine.abort(name, now_ms, 99)
+        assert not effects.records and not effects.replies
+    assert room.states()[-1] == "Ongoing"

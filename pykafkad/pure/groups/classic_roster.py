@@ -61,8 +61,8 @@ class Roster:
         self.pending = own(self.pending)
         self.pending[member_id] = None
 
-    def remove(self, member_id: str) -> Member | None:
-        """Remove this member id; returns the member if there was one. Its requests must have been answered."""
+    def remove(self, member_id: str) -> None:
+        """Whether it has joined or is only expected. Its requests must have been answered."""
         self.pending = without(self.pending, member_id)
         self.unsynced = without(self.unsynced, member_id)
         member = self.members.pop(member_id, None)
@@ -73,7 +73,6 @@ class Roster:
                 del self.instances[member.instance_id]
             if self.leader_id == member_id:
                 self.leader_id = next(iter(self.members), None)
-        return member
 
     def update(
         self, member: Member, protocols: Protocols, rebalance_timeout_ms: int, session_timeout_ms: int
