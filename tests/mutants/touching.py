@@ -9,10 +9,12 @@ module as a whole is recorded too: if no test calls a function, those that call 
 
 from __future__ import annotations
 
+import _thread
 import json
 import sys
 import threading
-from collections.abc import Iterator
+from _thread import start_new_thread
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -21,6 +23,20 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = f"{ROOT}/pykafkad/"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests() -> None:
+    """Before pykafkad is imported: threads that it starts itself are traced as those of `threading` are."""
+    setattr(_thread, "start_new_thread", start_traced)  # noqa: B010  or mypy takes it for another type
+
+
+def start_traced(function: Callable[..., object], arguments: tuple[Any, ...]) -> int:
+    def run() -> None:
+        sys.settrace(threading.gettrace())
+        function(*arguments)
+
+    return start_new_thread(run, ())
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -60,6 +60,30 @@ def test_what_is_no_expression_is_refused(room: ConsumerRoom) -> None:
     assert not room.log
 
 
+def test_one_resolution_keeps_others_back_while_it_runs_and_ten_seconds_from_its_start(
+    room: ConsumerRoom,
+) -> None:
+    resolution = regex_resolution.Resolution({"red-.*": 1, "blue-.*": 1}, room.settings, room.now_ms)
+    assert resolution.keeps_others_back(room.now_ms + 3_600_000)
+    steps = resolution.run()
+    next(steps)
+    assert resolution.keeps_others_back(room.now_ms + 3_600_000)
+    found = finish(steps)
+    assert {pattern: each.topics for pattern, each in found.items()} == {
+        "red-.*": {"red-1", "red-2"},
+        "blue-.*": {"blue-1"},
+    }
+    assert resolution.keeps_others_back(room.now_ms + 10_000)
+    assert not resolution.keeps_others_back(room.now_ms + 10_001)
+
+
+def test_what_somebody_may_not_describe_is_no_topic_of_an_expression(room: ConsumerRoom) -> None:
+    resolution = regex_resolution.Resolution(
+        {".*": 1}, room.settings, room.now_ms, lambda name: name.endswith("1")
+    )
+    assert finish(resolution.run())[".*"].topics == {"red-1", "blue-1"}
+
+
 def test_new_topics_are_found_but_not_more_often_than_every_ten_seconds(room: ConsumerRoom) -> None:
     consumer = Consumer(room, "a", regex="red-.*")
     consumer.beat()

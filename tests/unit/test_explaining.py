@@ -8,7 +8,7 @@ import pytest
 
 from pykafkad.pure.explaining import RULES, explain
 from pykafkad.pure.explaining_facts import CAUSE, LIKELY, Facts, Finding, facts_from
-from pykafkad.pure.explaining_words import are_near
+from pykafkad.pure.explaining_words import are_near, distance
 
 Row = dict[str, Any]
 
@@ -116,6 +116,23 @@ def test_names_that_may_have_been_meant(one: str, other: str, near: bool) -> Non
     assert are_near(one, other) is near
 
 
+@pytest.mark.parametrize(
+    ("one", "other", "letters"),
+    [
+        ("", "", 0),
+        ("abc", "abc", 0),
+        ("abc", "", 3),
+        ("a", "b", 1),
+        ("orders", "orers", 1),
+        ("flaw", "lawn", 2),
+        ("kitten", "sitting", 3),
+        ("ab", "ba", 2),
+    ],
+)
+def test_names_differ_in_so_many_letters(one: str, other: str, letters: int) -> None:
+    assert distance(one, other) == distance(other, one) == letters
+
+
 def test_partitions_that_are_not_served() -> None:
     offline = {"partition": {"topic": "t", "index": 1, "leader": -1, "leads": False}}
     finding = only(*WELL, offline)
@@ -209,7 +226,8 @@ def test_committed_offsets_out_of_range() -> None:
     beyond, behind = committed(11), committed(1)
     kinds = [each.kind for each in found(topic(), partition(), empty, beyond)]
     assert kinds == ["no-members", "out-of-range"]
-    assert "beyond its end 10" in found(topic(), partition(), empty, beyond)[1].text
+    text = found(topic(), partition(), empty, beyond)[1].text
+    assert "committed offset 11 of t-0, which is" in text and "beyond its end 10" in text
     assert "before its start 3" in found(topic(), partition(start=3), empty, behind)[1].text
     assert [each.kind for each in found(topic(), partition(start=1), empty, behind)] == ["no-members"]
 
@@ -255,7 +273,7 @@ def test_fetches_of_other_clients_say_nothing_of_the_group() -> None:
 def test_a_batch_that_is_larger_than_the_client_takes() -> None:
     finding = only(topic(), partition(), group(), member(), fetch(next_bytes=1001))
     assert (finding.kind, finding.certainty) == ("large-batch", LIKELY)
-    assert "1001 bytes" in finding.text and "takes 1000" in finding.text
+    assert " of t-0 has 1001 bytes" in finding.text and "takes 1000" in finding.text
     assert found(topic(), partition(), group(), member(), fetch(next_bytes=1000)) == []
 
 

@@ -510,6 +510,32 @@ def test_producers_expire(tmp_path: Path) -> None:
     logs.close()
 
 
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_start_knows_what_was_readable_and_forgets_producers_that_expired(
+    tmp_path: Path, clean: bool
+) -> None:
+    clock = ManualClock(NOW_MS)
+    logs = manager(tmp_path, clock=clock, producer_id_expiration_ms=1000)
+    logs.open_all({}, lambda topic: CONFIG)
+    (partition,) = create(logs, "orders")
+    append_and_commit(logs, partition, idempotent(0, b"a"), idempotent(0, b"b", producer_id=8))
+    logs.checkpoint_high_watermarks()
+    append_and_commit(logs, partition, idempotent(1, b"c"))
+    logs.close(clean=clean)
+    clock.advance(1_000)
+    logs = manager(tmp_path, clock=clock, producer_id_expiration_ms=1001)
+    assert logs.open_all(known_of("orders"), lambda topic: CONFIG) == []
+    (loaded,) = logs
+    assert (loaded.high_watermark, loaded.log_end_offset) == (3 if clean else 2, 3)
+    assert set(loaded.producers.producers) == {7, 8}
+    logs.close()
+    logs = manager(tmp_path, clock=clock, producer_id_expiration_ms=1000)
+    assert logs.open_all(known_of("orders"), lambda topic: CONFIG) == []
+    (loaded,) = logs
+    assert not loaded.producers.producers
+    logs.close()
+
+
 def test_many_partitions_cost_little(tmp_path: Path) -> None:
     """An idle one takes a few KB and no descriptor."""
     count = 1000

@@ -13,6 +13,7 @@ import pytest
 
 from pykafkad.hot import records
 from pykafkad.slices import finish
+from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.log import snapshots
 from pykafkad.storage.log.log import Log
 from pykafkad.storage.recovery import recovery, splitting
@@ -317,6 +318,15 @@ def test_one_line_says_what_is_kept_and_what_is_lost(
         f"{damaged}: a checksum that does not match at byte {position}: offsets below 5 are kept, {lost} bytes are set"
         f" aside in {4:020d}.log.corrupt, 3 later segment(s) from 8 on are set aside"
     )
+
+
+def test_epochs_that_were_read_from_the_log_are_written_with_the_next_batch(rolled: Path) -> None:
+    recovered(rolled, segment_bytes=300).close()
+    (rolled / "leader-epoch-checkpoint").write_bytes(b"damaged")
+    partition = open_partition(rolled.parent, recovery_point=COUNT, high_watermark=COUNT, segment_bytes=300)
+    partition.listener.lead(partition.epochs.latest, None)
+    append(partition, idempotent(COUNT, b"next"))
+    assert checkpoints.read_epochs(str(rolled)) == list(partition.epochs.entries) != []
 
 
 def test_what_is_cut_off_is_set_aside_and_synced_before(

@@ -114,7 +114,12 @@ def test_what_a_cleaner_took_out_is_no_hole(known_by: str, tmp_path: Path) -> No
     settings = LogSettings(topic_config(cleanup_policy=["compact" if known_by == "policy" else "delete"]))
     partition = log_in(tmp_path, "orders", 0, settings)
     hints = recovery.Hints(
-        clean=False, now_ms=NOW_MS, recovery_point=8 if known_by == "recovery point" else 0
+        clean=False,
+        now_ms=NOW_MS,
+        recovery_point=8 if known_by == "recovery point" else 0,
+        log_start_offset=0,
+        high_watermark=0,
+        expiration_ms=86_400_000,
     )
     hints.is_cleaned = known_by == "checkpoint"
     recovery.load(partition, hints)

@@ -85,10 +85,10 @@ class Hints:
         *,
         clean: bool,
         now_ms: int,
-        recovery_point: int = 0,
-        log_start_offset: int = 0,
-        high_watermark: int = 0,
-        expiration_ms: int = 86_400_000,
+        recovery_point: int,
+        log_start_offset: int,
+        high_watermark: int,
+        expiration_ms: int,
         lower: Callable[[int], None] = keep,
     ) -> None:
         self.clean = clean
