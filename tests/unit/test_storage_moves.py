@@ -534,6 +534,46 @@ def test_what_a_move_takes_does_not_depend_on_how_many_there_are(home: Home) -> 
     assert [each.partition_count for each in home.logs.directories] == [MANY // 2, MANY // 2]
 
 
+def test_the_loop_looks_at_no_file_of_thousands_of_segments_that_does_not_change(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    partition = home.create()
+    fill(partition, 400)
+    partition.recovery_point = partition.log_end_offset  # they were synced when they were rolled
+    assert len(partition.segments) > 50
+    switch, stat, seen = move.Move._switch, os.stat, []
+    missing, offset_name, looked_at = move.Move.missing, files.offset_name, []
+
+    def counted(self: move.Move, limit: int) -> list[move.Piece]:
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "offset_name", lambda *name: looked_at.append(name) or offset_name(*name))
+            return missing(self, limit)
+
+    monkeypatch.setattr(move.Move, "missing", counted)
+
+    class Bases(list[int]):
+        def __contains__(self, base: object) -> bool:
+            raise AssertionError("that looks at all of them, for each of them")
+
+    def watched(self: move.Move) -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(partition, "bases", Bases(partition.bases))
+            patch.setattr(
+                os, "stat", lambda path, *rest, **named: seen.append(path) or stat(path, *rest, **named)
+            )
+            switch(self)
+
+    monkeypatch.setattr(move.Move, "_switch", watched)
+    home.move(1)
+    home.threads.all()
+    assert where(partition) == "b" and seen
+    assert len([path for path in seen if str(path).endswith("index")]) == 0
+    assert len(seen) < 10
+    assert len(looked_at) < 3 * len(partition.segments), "at the beginning twice, then the last one"
+    expected = sorted(os.listdir(home.paths[1] / "orders-0"))
+    assert len([name for name in expected if name.endswith(".index")]) == len(partition.segments)
+
+
 def test_two_copy_at_a_time_in_the_order_in_which_they_were_asked_for(home: Home) -> None:
     topics = [f"t{number}" for number in range(6)]
     for topic in topics:

@@ -16,7 +16,7 @@ may be deleted, but not rewritten: the copy is made by name and length.
 from __future__ import annotations
 
 import os
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 
 from pykafkad.logs import logger
 from pykafkad.pure import java
@@ -66,10 +66,12 @@ class Move:
         "_beside",
         "_busy",
         "_copied",
+        "_final",
         "_last_bytes",
         "_misses",
         "_moves",
         "_owed",
+        "_reached",
         "_settled",
         "_stopped",
         "manager",
@@ -88,7 +90,9 @@ class Move:
         self.started = False  # it may wait for others
         self._copied: dict[str, int] = {}  # name -> bytes
         self._beside: dict[str, Stamp] = {}  # what the copies of files beside the segments were made of
+        self._final: dict[str, Stamp] = {}  # those of them that do not change any more
         self._last_bytes = LAST_BYTES // LITTLE
+        self._reached = 0  # segments below this offset are copied
         self._misses = 0
         self._owed = 0  # bytes that were copied since `_began_ms`
         self._began_ms = 0
@@ -123,7 +127,8 @@ class Move:
     def missing(self, limit: int) -> list[Piece]:
         """Of the logs, in order, at most `limit` bytes."""
         pieces: list[Piece] = []
-        for segment in self.partition.segments:
+        segments = self.partition.segments
+        for segment in segments[bisect_left(self.partition.bases, self._reached) :]:
             name = files.offset_name(segment.base_offset, files.LOG)
             start = self._copied.get(name, 0)
             # A cleaning may leave one without records: it is a file all the same.
@@ -180,7 +185,10 @@ class Move:
             self._job(lambda: copy(source, path, pieces), lambda done: self._copied_some(pieces, done))
         elif not self._settled:
             names, bases, lengths = list(self._copied), set(self.partition.bases), self.lengths()
-            self._job(lambda: finish(source, path, names, bases, lengths), self._settle)
+            synced = min(self.partition.recovery_point, self.partition.active.base_offset)
+            self._job(
+                lambda: finish(source, path, names, bases, lengths, synced), lambda done: self._settle(*done)
+            )
         elif self.partition.is_dirty:
             self._job(lambda: None, lambda _: self.proceed())  # after the pass that is under way
         else:
@@ -213,6 +221,8 @@ class Move:
     def _copied_some(self, asked: list[Piece], done: list[Piece]) -> None:
         for name, _, end in done:
             self._copied[name] = end
+        if done == asked and done:
+            self._reached = files.offset_of(done[-1][0], files.LOG) or 0
         expected = any(files.offset_of(name, files.LOG) in self.partition.bases for name, _, _ in asked)
         self._misses = self._misses + 1 if expected and not done else 0
         if self._misses == MISSES:
@@ -233,7 +243,7 @@ class Move:
             pause_ms = min(-(-self._owed * 1000 // rate), PAY_MS)
             self.manager.call_later(pause_ms, lambda: self._step(self._pay))
 
-    def _settle(self, beside: dict[str, Stamp]) -> None:
+    def _settle(self, beside: dict[str, Stamp], final: dict[str, Stamp]) -> None:
         """The copy is on the disk; so are to be the target's checkpoints, and then the metadata."""
 
         def assign() -> None:
@@ -249,7 +259,7 @@ class Move:
             self._settled = True
             self._step(self.proceed)
 
-        self._beside = beside
+        self._beside, self._final = beside, final
         if log_start_of(self.partition) is None:
             assign()  # there is nothing that the checkpoint had to say, and it names all partitions
         else:
@@ -260,12 +270,13 @@ class Move:
         old, new = partition.directory, f"{self.target.path}/{partition.name}"
         try:
             partition.save_files()
-            beside = side_files(old, set(partition.bases), self.lengths())
+            beside = side_files(old, set(partition.bases), self.lengths(), self._final)
         except OSError as error:
             raise SourceError(str(error)) from error
         changed = [(name, 0, stamp[0]) for name, stamp in beside.items() if self._beside.get(name) != stamp]
         copy(old, self.path, [*self.missing(LAST_BYTES), *changed])
-        gone = [name for name in self._copied if files.offset_of(name, files.LOG) not in partition.bases]
+        logs = {files.offset_name(base, files.LOG) for base in partition.bases}
+        gone = [name for name in self._copied if name not in logs]
         for name in (*gone, *(self._beside.keys() - beside.keys())):
             files.remove(f"{self.path}/{name}")
         files.rename(self.path, new)
@@ -316,10 +327,18 @@ class Move:
             files.remove(f"{self.path}/{name}")
 
 
-def side_files(source: str, bases: Container[int], lengths: dict[str, int]) -> dict[str, Stamp]:
-    """What belongs to the logs of these segments: small, and copied whole. OSError: the source cannot be read."""
+def side_files(
+    source: str, bases: Container[int], lengths: dict[str, int], final: dict[str, Stamp]
+) -> dict[str, Stamp]:
+    """What belongs to the logs of these segments: small, and copied whole. `final`: what is known and does not change, so
+    that the loop need not look at each file of thousands of segments. OSError: the source cannot be read."""
     found = {}
     for name in os.listdir(source):
+        if name in final:
+            found[name] = final[name]
+            continue
+        if name.endswith(files.LOG):
+            continue
         suffix = os.path.splitext(name)[1]
         offset = files.offset_of(name, suffix)
         if name in lengths:
@@ -335,11 +354,12 @@ def side_files(source: str, bases: Container[int], lengths: dict[str, int]) -> d
 
 
 def finish(
-    source: str, target: str, names: list[str], bases: Container[int], lengths: dict[str, int]
-) -> dict[str, Stamp]:
-    """Copies what lies beside these segments and syncs the copy. Gives what the copies were made of."""
+    source: str, target: str, names: list[str], bases: Container[int], lengths: dict[str, int], synced: int
+) -> tuple[dict[str, Stamp], dict[str, Stamp]]:
+    """Copies what lies beside these segments and syncs the copy. Gives what the copies were made of, and again those of
+    segments that lie below `synced`: they were rolled, and their files do not change any more."""
     try:
-        beside = side_files(source, bases, lengths)
+        beside = side_files(source, bases, lengths, {})
     except FileNotFoundError:
         beside = {}  # a segment is being deleted
     except OSError as error:
@@ -354,7 +374,11 @@ def finish(
                 raise
             # It has become shorter meanwhile, and is copied at the end.
     sync(target, names)
-    return copied
+    return copied, {name: stamp for name, stamp in copied.items() if is_below(name, synced)}
+
+
+def is_below(name: str, synced: int) -> bool:
+    return name not in files.WHOLE and int(name[:20]) < synced
 
 
 def copy(source: str, target: str, pieces: list[Piece]) -> list[Piece]:
