@@ -267,15 +267,16 @@ cdef class Reactor:
         return timeout_ms
 
     cdef bint take_light(self, int count) except -1:
-        """What has come from connections that use little, before all else; whether others have sent something, too."""
+        """What has come from connections that use little, before all else; whether others have sent something, too. Whoever
+        sent more than its turn was for comes behind: many of those, who share all time there is, seem to use little each."""
         cdef bint heavy = False
         cdef peer* io
         cdef int i
-        self.late_us = self.holds.mark_us + LIGHT_US
-        self.owes_turn = False
+        cdef list held = None
         if self.resuming:
             held, self.resuming = self.resuming, []
-            self.resuming = self.resume_held(held) + self.resuming
+        self.late_us = self.holds.mark_us + LIGHT_US
+        self.owes_turn = False
         for i in range(count):
             self.left[i] = False
             io = <peer*>self.events[i].data.ptr
@@ -284,6 +285,9 @@ cdef class Reactor:
                     (<Connection>io.owner).event(self.events[i].events, &self.receipts[i])
                 else:
                     self.left[i] = heavy = True
+        if held is not None:
+            self.owes_turn = True
+            self.resuming = self.resume_held(held) + self.resuming
         return heavy
 
     cdef int answer(self) except -1:

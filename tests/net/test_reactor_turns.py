@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,14 +12,16 @@ from tests.reactor_kit import LOOP_NAMES, LOOPS, Loop, body_of, frame
 
 PLAIN = "pykafkad.net.plain_loop"  # it takes connections as they come
 LONG_S = 0.001  # what a request takes: longer than a turn
+SHORT_S = 0.00006
+FORGOTTEN_MS = 4  # half of what a connection used is forgotten by then
 KNOWN_BY = 5  # as many long requests show that a connection uses much
 KNOWN_AFTER_MS = 100  # a new connection may use much, until it was there for some time
 TRIES = 100
 
 
-def busy() -> None:
+def busy(seconds: float = LONG_S) -> None:
     began = time.thread_time()
-    while time.thread_time() - began < LONG_S:
+    while time.thread_time() - began < seconds:
         pass
 
 
@@ -91,6 +94,59 @@ def test_those_who_use_much_together_delay_who_uses_little_by_one_request(module
         loop.turn()
     assert len(done) <= 2, "all who use much come first"
     loop.until(lambda: len(done) == 9)
+    loop.close()
+
+
+def many_short(
+    module: Any, connections: int, requests: int
+) -> tuple[Loop, list[bytes], Callable[[], None], list[Any]]:
+    """A loop whose requests take a part of a turn, what it has done, one pass of it, and two connections that have sent
+    nothing, while others have sent very many requests: none of these uses much, since all of them share the time."""
+    done: list[bytes] = []
+
+    def on_frame(connection: Any, buffer: Any, start: int, end: int) -> bytes:
+        busy(SHORT_S)
+        done.append(body_of(buffer, start, end))
+        return frame(b"answer")
+
+    loop = Loop(module, on_frame)
+
+    def turn() -> None:
+        loop.clock.advance(FORGOTTEN_MS)
+        loop.turn()
+
+    peers = [loop.peer()[0] for _ in range(connections + 2)]
+    loop.clock.advance(KNOWN_AFTER_MS)
+    turn()
+    for number, peer in enumerate(peers[2:]):
+        peer.send(*[b"%d" % number] * requests)
+        peer.push()
+    while len(set(done)) < connections:
+        turn()
+    done.clear()
+    return loop, done, turn, peers[:2]
+
+
+@pytest.mark.parametrize("module", [each for each in LOOPS if each.__name__ != PLAIN])
+def test_who_uses_little_does_not_wait_for_all_who_share_the_time(module: Any) -> None:
+    loop, done, turn, (few, _) = many_short(module, 20, 60)
+    few.send(b"few")
+    few.push()
+    while b"few" not in done:
+        turn()
+    assert done.index(b"few") < 10, "a pass that was under way, and no round of all others"
+    loop.close()
+
+
+@pytest.mark.parametrize("module", [each for each in LOOPS if each.__name__ != PLAIN])
+def test_who_has_sent_much_has_a_turn_beside_those_who_send_all_the_time(module: Any) -> None:
+    loop, done, turn, others = many_short(module, 1, 60)
+    for _ in range(10):
+        for other in others:
+            other.send(*[b"other"] * 4)
+            other.push()
+        turn()
+    assert done.count(b"0") >= 10
     loop.close()
 
 
