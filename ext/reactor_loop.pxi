@@ -426,6 +426,11 @@ cdef class Reactor:
 
     # ---- sending
 
+    def send_answers(self):
+        """Those there are, now: whoever waits for them goes on while the pass does. For on_pass_end alone, since answers
+        may rest on what is done at its begin."""
+        self.flush()
+
     cdef int flush(self) except -1:
         """One send for each connection that has something new, in groups, without the GIL."""
         cdef list dirty

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
         def call_later(self, delay_ms: int, callback: Callable[..., Any], *arguments: Any) -> Any: ...
         def call_soon(self, callback: Callable[..., Any], *arguments: Any) -> Any: ...
         def call_between(self, callback: Callable[..., Any], *arguments: Any) -> Any: ...
+        def send_answers(self) -> None: ...
 
 
 log = logger("server")
@@ -89,7 +90,7 @@ class ServingBroker:
         self._call_later = loop.call_later
         self.quiet = Quiet(clock.monotonic_ms, loop.call_later)
         self.slices = Slices(loop.call_between, clock)
-        self.waiting = Waiting(loop.call_later)
+        self.waiting = Waiting(loop.call_later, loop.send_answers)
         self.promises = Promises(loop.call_later)
         self._at_pass_end: list[Callable[[], None]] = []
         self.replicas = Replicas(config, clock, self.waiting.advanced, resigned=self.promises.fail)
@@ -243,11 +244,14 @@ class ServingBroker:
         max_wait_ms: int,
         attempt: Attempt,
         moved: Iterable[Replica | Tail | Session] = (),
+        *,
+        is_follower: bool = False,
     ) -> None:
         """Ask `attempt` when a partition advances or the time is up, unless the connection closes first."""
         failed = partial(self._wait_failed, connection)
         waiter = self.waiting.wait(partitions, max_wait_ms, attempt, failed, moved)
         waiter.request = attempt.__self__ if isinstance(attempt, MethodType) else None
+        waiter.is_follower = is_follower
         waiter.owner = self.state_of(connection).own_waiters()
         waiter.owner.add(waiter)
 

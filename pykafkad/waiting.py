@@ -34,7 +34,17 @@ PARTITIONS_OF_ANY = 16
 
 
 class Waiter:
-    __slots__ = ("attempt", "failed", "moved", "owner", "partitions", "request", "timer", "what")
+    __slots__ = (
+        "attempt",
+        "failed",
+        "is_follower",
+        "moved",
+        "owner",
+        "partitions",
+        "request",
+        "timer",
+        "what",
+    )
 
     def __init__(self, attempt: Attempt, failed: Callable[[Exception], None], partitions: list[Any]) -> None:
         self.attempt = attempt
@@ -42,14 +52,20 @@ class Waiter:
         self.partitions = partitions
         self.moved: Moved = {}  # those that have advanced; if there are any, it is in `woken`
         self.timer: Timer | None = None
+        self.is_follower = False
         self.owner: set[Waiter] | None = None  # those of its connection, of which it is one until it is done
         self.request: object = None  # the fetch that waits, for those who want to know
         self.what = "Fetch"  # or what else waits
 
 
 class Waiting:
-    def __init__(self, call_later: Callable[..., Timer]) -> None:
+    """`send_answers`: those given so far, at the end of a pass and before others are asked."""
+
+    def __init__(
+        self, call_later: Callable[..., Timer], send_answers: Callable[[], None] = lambda: None
+    ) -> None:
         self._call_later = call_later
+        self._send_answers = send_answers
         self.woken: deque[Waiter] = deque()
         self._waiters: set[Waiter] = set()
 
@@ -100,6 +116,9 @@ class Waiting:
             moved, waiter.moved = waiter.moved, {}
             if waiter.timer is not None:
                 self._ask(waiter, moved)
+                if waiter.is_follower and self.woken:
+                    # It writes what it gets, and others wait for that: it begins while we go on.
+                    self._send_answers()
         if self.woken:
             self._call_later(0, nothing)  # so that the next pass begins at once
 

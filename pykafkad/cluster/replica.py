@@ -278,8 +278,11 @@ class Replica:
     def divergence(self, last_epoch: int, offset: int) -> tuple[int, int] | None:
         """Where the log of somebody who comes to `offset`, after records of `last_epoch`, parts from this one, if it
         does: the largest epoch up to that one, and its end here (KIP-595). KafkaError: OFFSET_OUT_OF_RANGE."""
-        epoch, end_offset = self.log.end_offset_for_epoch(last_epoch)
-        if epoch < 0 or end_offset < 0 or offset < self.log.log_start_offset:
+        log = self.log
+        if last_epoch == log.epochs.latest and log.log_start_offset <= offset <= log.log_end_offset:
+            return None  # nearly always
+        epoch, end_offset = log.end_offset_for_epoch(last_epoch)
+        if epoch < 0 or end_offset < 0 or offset < log.log_start_offset:
             raise KafkaError(errors.OFFSET_OUT_OF_RANGE)
         return (epoch, end_offset) if epoch < last_epoch or end_offset < offset else None
 

@@ -90,4 +90,6 @@ class Broker(Protocol):
         max_wait_ms: int,
         attempt: Attempt,
         moved: Iterable[Replica | Tail | Session] = ...,
+        *,
+        is_follower: bool = ...,
     ) -> None: ...

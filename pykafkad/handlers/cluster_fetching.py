@@ -41,6 +41,7 @@ BATCHES_SINCE = 4
 READS_FOLLOWERS_SINCE = 11
 DEBUGGING = -2  # a replica id of tools, which compare replicas
 NO_LEADER = -1
+NOBODY: frozenset[int] = frozenset()
 LED_ELSEWHERE = (errors.NOT_LEADER_OR_FOLLOWER, errors.FENCED_LEADER_EPOCH)
 
 NodeEndpoint = FetchResponse.NodeEndpoint
@@ -100,7 +101,7 @@ class ClusterFetch(Fetch):
 
     def begin_reading(self) -> None:
         super().begin_reading()
-        self.leaders: set[int] = set()
+        self.leaders: frozenset[int] = NOBODY
 
     def read_partition(self, partition: Replica, followed: Followed, left: int) -> tuple[PartitionData, int]:
         preferred = self.preferred(partition, followed.fetch_offset)
@@ -155,7 +156,7 @@ class ClusterFetch(Fetch):
             leader_id, leader_epoch = self.leader_of(followed)
             answer.current_leader = LeaderIdAndEpoch(leader_id=leader_id, leader_epoch=leader_epoch)
             if leader_id != NO_LEADER:
-                self.leaders.add(leader_id)
+                self.leaders |= {leader_id}
         return answer
 
     def leader_of(self, followed: Followed) -> tuple[int, int]:
@@ -171,11 +172,12 @@ class ClusterFetch(Fetch):
 
     def begin_response(self) -> tuple[FetchResponse, Session | None]:
         response, session = super().begin_response()
-        response.node_endpoints = [
-            NodeEndpoint(node_id=node_id, host=point.host, port=point.port, rack=self.rack_of(node_id))
-            for node_id in sorted(self.leaders)
-            if (point := self.endpoint_of(node_id)) is not None
-        ]
+        if self.leaders:
+            response.node_endpoints = [
+                NodeEndpoint(node_id=node_id, host=point.host, port=point.port, rack=self.rack_of(node_id))
+                for node_id in sorted(self.leaders)
+                if (point := self.endpoint_of(node_id)) is not None
+            ]
         return response, session
 
     def endpoint_of(self, node_id: int) -> Endpoint | None:
@@ -225,12 +227,11 @@ class ReplicaFetch(ClusterFetch):
                 return answer, 0
         if -1 < followed.log_start_offset < answer.log_start_offset:
             self.urgent = True  # records were deleted, and whoever asked for that waits for the followers
-        data = partition.read(
-            offset,
-            min(followed.max_bytes, left),
-            limit_offset=partition.written_offset,
-            at_least_one=self.at_least_one,
-        )
+        data, end = None, partition.written_offset
+        if offset != end:  # else it has everything, as nearly always when it asks
+            data = partition.read(
+                offset, min(followed.max_bytes, left), limit_offset=end, at_least_one=self.at_least_one
+            )
         if not self.is_noted:
             epoch = self.request.replica_state.replica_epoch
             partition.follower_fetched(self.replica, offset, followed.start_offset, epoch)

@@ -8,6 +8,7 @@ followers, and what else there is in a cluster alone, are in cluster_fetching.py
 
 from __future__ import annotations
 
+from functools import cache
 from types import GeneratorType
 
 from pykafkad import errors
@@ -28,7 +29,7 @@ from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Generator
+    from collections.abc import Callable, Generator
     from typing import Any
 
     from pykafkad.context import Context
@@ -78,9 +79,7 @@ def handle_guarded(broker: Broker, request: FetchRequest, context: Context) -> O
 
     kind: Any = FollowersFetch if is_follower(request) else Fetch
     if broker.cluster is not None:
-        from pykafkad.handlers.cluster_fetching import kind_of
-
-        kind = kind_of(request, context.version)
+        kind = kinds_in_cluster()(request, context.version)
     way = in_slices if is_large(request) else small
     result: Any = way(broker, request, context, guarded_kind(kind))
     answer: OrWork[Answer] = begun(result) if type(result) is GeneratorType else result
@@ -100,9 +99,21 @@ def small(
     decision = broker.fetch_sessions.decide(
         request.session_id, request.session_epoch, uses_topic_ids=uses_topic_ids
     )
-    if decision.session is not None:
-        finish(update(decision.session, request, asked, uses_topic_ids))
+    session = decision.session
+    if session is not None:
+        for each in asked.values():
+            session.follow(each)
+        if request.forgotten_topics_data:
+            finish(forget(session, request, uses_topic_ids))
     return decided(broker, request, context, asked, decision, kind)
+
+
+@cache
+def kinds_in_cluster() -> Callable[[FetchRequest, int], type[Fetch]]:
+    """A single node does not load them, and a follower's fetch is too short for an import."""
+    from pykafkad.handlers.cluster_fetching import kind_of
+
+    return kind_of
 
 
 def is_large(request: FetchRequest) -> bool:
@@ -117,10 +128,8 @@ def is_large(request: FetchRequest) -> bool:
 
 def in_cluster(broker: Broker, request: FetchRequest, context: Context) -> OrWork[Answer]:
     """Sessions of followers are long, and what they ask is short: some steps are taken at once."""
-    from pykafkad.handlers.cluster_fetching import kind_of
-
     way = in_slices if is_large(request) else small
-    result: Any = way(broker, request, context, kind_of(request, context.version))
+    result: Any = way(broker, request, context, kinds_in_cluster()(request, context.version))
     answer: OrWork[Answer] = begun(result) if type(result) is GeneratorType else result
     return answer
 
@@ -203,6 +212,10 @@ def update(
         session.follow(each)
         if not steps % FEW:
             yield
+    yield from forget(session, request, uses_topic_ids)
+
+
+def forget(session: Session, request: FetchRequest, uses_topic_ids: bool) -> Generator[None, None, None]:
     for topic in request.forgotten_topics_data:
         name = topic.topic_id if uses_topic_ids else topic.topic
         for steps, index in enumerate(topic.partitions):

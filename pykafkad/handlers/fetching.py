@@ -98,7 +98,13 @@ class Fetch:
         if request.max_wait_ms <= 0 or self.is_enough():
             return self.response()
         self.context.defer()
-        self.broker.wait(self.context.connection, self.partitions, request.max_wait_ms, self.attempt)
+        self.broker.wait(
+            self.context.connection,
+            self.partitions,
+            request.max_wait_ms,
+            self.attempt,
+            is_follower=self.is_follower,
+        )
         return self.context
 
     def attempt(self, expired: bool, moved: Moved) -> bool:
@@ -153,7 +159,14 @@ class Fetch:
             if self.has_moved(partition, *self.answers[place][:2])
         ]
         self.context.defer()
-        self.broker.wait(self.context.connection, self.partitions, left_ms, self.attempt_of_many, unheard)
+        self.broker.wait(
+            self.context.connection,
+            self.partitions,
+            left_ms,
+            self.attempt_of_many,
+            unheard,
+            is_follower=self.is_follower,
+        )
 
     def has_moved(self, partition: Replica, followed: Followed, answer: PartitionData) -> bool:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from struct import Struct
 
 from pykafkad import messages
@@ -25,7 +26,12 @@ class WrongAnswer(ConnectionError):
 
 
 def response_type(request: Message) -> type[Message]:
-    kind: type[Message] = getattr(messages, type(request).__name__.removesuffix("Request") + "Response")
+    return _response_to(type(request).__name__)
+
+
+@cache
+def _response_to(request: str) -> type[Message]:
+    kind: type[Message] = getattr(messages, request.removesuffix("Request") + "Response")
     return kind
 
 
@@ -46,7 +52,7 @@ def read_answer(
     if response.api_key == API_VERSIONS and ERROR_CODE.unpack_from(answer, body)[0] == UNSUPPORTED_VERSION:
         version = 0  # in which it is said, whatever was asked
     if version >= response.flexible_since and response.api_key != API_VERSIONS:
-        body = _after_tags(answer, body)
+        body = _after_tags(answer, body) if answer[body] else body + 1
     return response.decode(answer, version, body)
 
 

@@ -302,6 +302,10 @@ class Reactor:
                 connection._drop("the pass failed: " + trouble(error))
             self._report("on_pass_end", error)
 
+    def send_answers(self) -> None:
+        """Those there are, now. For on_pass_end alone."""
+        self._flush()
+
     def _flush(self) -> None:
         while self._dirty:
             dirty, self._dirty = self._dirty, []

@@ -131,10 +131,11 @@ class LeaderConnection:
         if not self.fetcher.partitions:
             self._emptied()
             return
-        self._unsettled = [each for each in self._unsettled if each.is_online and not each.is_settled]
         if self._unsettled:
-            self._look_again(SETTLING_MS)
-            return
+            self._unsettled = [each for each in self._unsettled if each.is_online and not each.is_settled]
+            if self._unsettled:
+                self._look_again(SETTLING_MS)
+                return
         now_ms = self._parts.clock.monotonic_ms()
         request = self.fetcher.next(now_ms)
         if request is not None:
@@ -181,10 +182,11 @@ class LeaderConnection:
             return
         replica = act.partition.log
         assert isinstance(replica, Replica)
-        cut = partial(self._was_cut, act.partition)
         if isinstance(act, Append):
             self._append(replica, act)
-        elif isinstance(act, Cut):
+            return
+        cut = partial(self._was_cut, act.partition)
+        if isinstance(act, Cut):
             log.info(
                 f"{replica.name}: epoch {act.epoch} ended at {act.end_offset} on broker {self.leader_id}"
             )

@@ -83,9 +83,13 @@ class Asking:
     """Makes the messages of one follower."""
 
     def __init__(self, config: Any, versions: Versions, node_id: int) -> None:
-        self._config = config
         self._versions = versions
         self._node_id = node_id
+        # None of these can be changed while the broker runs.
+        self._max_wait_ms: int = config["replica.fetch.wait.max.ms"]
+        self._min_bytes: int = config["replica.fetch.min.bytes"]
+        self._max_bytes: int = config["replica.fetch.response.max.bytes"]
+        self._partition_max_bytes: int = config["replica.fetch.max.bytes"]
 
     def message(self, request: Request, broker_epoch: int) -> tuple[Question, int]:
         """With its version."""
@@ -96,18 +100,17 @@ class Asking:
         return self._epochs(request), self._versions.epochs
 
     def _fetch(self, request: Named, broker_epoch: int) -> tuple[FetchRequest, int]:
-        config = self._config
         version = (
             self._versions.fetch if request.uses_topic_ids else min(self._versions.fetch, TOPIC_IDS_SINCE - 1)
         )
         message = FetchRequest(
-            max_wait_ms=config["replica.fetch.wait.max.ms"],
-            min_bytes=config["replica.fetch.min.bytes"],
-            max_bytes=config["replica.fetch.response.max.bytes"],
+            max_wait_ms=self._max_wait_ms,
+            min_bytes=self._min_bytes,
+            max_bytes=self._max_bytes,
             session_id=request.session_id,
             session_epoch=request.session_epoch,
             topics=self._wanted(request.wanted),
-            forgotten_topics_data=forgotten(request.forgotten),
+            forgotten_topics_data=forgotten(request.forgotten) if request.forgotten else [],
         )
         if version >= REPLICA_STATE_SINCE:
             message.replica_state = FetchRequest.ReplicaState(
@@ -118,7 +121,6 @@ class Asking:
         return message, version
 
     def _wanted(self, wanted: Iterable[Wanted]) -> list[FetchRequest.FetchTopic]:
-        most: int = self._config["replica.fetch.max.bytes"]
         topics: dict[tuple[str, bytes], FetchRequest.FetchTopic] = {}
         for each in wanted:
             topic = topics.get((each.topic, each.topic_id))
@@ -132,7 +134,7 @@ class Asking:
                     fetch_offset=each.offset,
                     last_fetched_epoch=each.last_epoch,
                     log_start_offset=each.log_start_offset,
-                    partition_max_bytes=most,
+                    partition_max_bytes=self._partition_max_bytes,
                 )
             )
         return list(topics.values())

@@ -124,6 +124,9 @@ class Desk(ServingBroker):
         self.timers.append(Timer(self.clock.monotonic_ms() + delay_ms, callback, arguments))
         return self.timers[-1]
 
+    def send_answers(self) -> None:
+        """There is no connection to send them to."""
+
     def call_between(self, callback: Any, *arguments: Any) -> None:
         self.call_soon(callback, *arguments)
 

@@ -59,6 +59,28 @@ def test_a_waiter_is_asked_once_however_many_of_its_partitions_moved() -> None:
     assert timers[0].cancelled and first.waiters == second.waiters == {} and waiting.count == 0
 
 
+def test_what_a_follower_gets_is_sent_before_the_next_one_is_asked() -> None:
+    """It is as busy with that as we are with the next: who waits for both waits for less."""
+    events: list[str] = []
+    partition = fake_partition()
+    waiting = Waiting(Timers(), lambda: events.append("send"))
+
+    def attempt(name: str) -> Any:
+        def asked(expired: bool, moved: Any) -> bool:
+            events.append(name)
+            return True
+
+        return asked
+
+    for name in ("follower 1", "consumer", "follower 2", "follower 3"):
+        waiter = waiting.wait([partition], 500, attempt(name), never_fails)
+        waiter.is_follower = name.startswith("follower")
+    waiting.advanced(partition)
+    waiting.ask_woken()
+    # The last one's is sent at the end of the pass, which this is.
+    assert events == ["follower 1", "send", "consumer", "follower 2", "send", "follower 3"]
+
+
 def test_a_waiter_that_is_not_satisfied_waits_on_and_is_asked_again() -> None:
     timers, partition = Timers(), fake_partition()
     waiting, attempt = Waiting(timers), Attempt(False, True)

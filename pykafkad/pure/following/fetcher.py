@@ -72,7 +72,7 @@ class FollowedLog(Protocol):
 class Following:
     """One partition, followed in one leader epoch."""
 
-    __slots__ = ("due_ms", "index", "leader_epoch", "leader_mark", "log", "state", "topic", "topic_id")
+    __slots__ = ("due_ms", "index", "key", "leader_epoch", "leader_mark", "log", "state", "topic", "topic_id")
 
     def __init__(
         self,
@@ -84,15 +84,12 @@ class Following:
         state: int = FETCHING,
     ) -> None:
         self.topic, self.index, self.topic_id = topic, index, topic_id
+        self.key: Key = topic, index
         self.leader_epoch = leader_epoch
         self.log = log
         self.state = state
         self.due_ms = 0  # it is left alone until then
         self.leader_mark = NEVER_OFFSET  # the leader's high watermark, as of its last answer
-
-    @property
-    def key(self) -> Key:
-        return self.topic, self.index
 
     @property
     def is_in_sync(self) -> bool:
@@ -234,12 +231,13 @@ class Fetcher:
 
     def next(self, now_ms: int) -> Request | None:
         """None: there is nothing to ask for until `next_ms`, or until somebody is followed, or touched."""
-        for partition in [each for each in self._late if each.due_ms <= now_ms]:
-            self._late.discard(partition)
-            self._touched[partition.key] = None
-        asking = [each for each in self._asking if each.due_ms <= now_ms and each.log.is_ready]
-        if asking:
-            return question([each for each in asking if each.state == asking[0].state])
+        if self._late or self._asking:
+            for partition in [each for each in self._late if each.due_ms <= now_ms]:
+                self._late.discard(partition)
+                self._touched[partition.key] = None
+            asking = [each for each in self._asking if each.due_ms <= now_ms and each.log.is_ready]
+            if asking:
+                return question([each for each in asking if each.state == asking[0].state])
         held = self._throttle is not None and self._throttle.is_exceeded
         if held:
             self.touch_all()

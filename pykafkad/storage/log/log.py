@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
+from functools import cache
 
 from pykafkad import errors
 from pykafkad.errors import KafkaError
@@ -256,25 +257,20 @@ class Log:
 
     def append_as_follower(self, data: ReadableBuffer, leader_epoch: int, now_ms: int) -> int:
         """What the leader of that epoch answered to a fetch, as it is: how many batches were queued."""
-        from pykafkad.storage.log import follower
-
         try:
-            return follower.append(self, data, leader_epoch, now_ms)
+            taken: int = of_followers().append(self, data, leader_epoch, now_ms)
+            return taken
         except OSError as error:
             raise self._failed(error) from error
 
     def truncate(self, offset: int, is_wanted: Callable[[], bool], done: Done) -> None:
         """Cut the log at `offset`, or below, where a batch reaches over it, if that is still wanted when the checkpoints
         allow it. Nothing may be appended before `done` is called."""
-        from pykafkad.storage.log import follower
-
-        self.context.cut(self, follower.truncate, offset, is_wanted, done)
+        self.context.cut(self, of_followers().truncate, offset, is_wanted, done)
 
     def start_anew(self, offset: int, is_wanted: Callable[[], bool], done: Done) -> None:
         """Forget the whole log, and begin at `offset`. The same holds."""
-        from pykafkad.storage.log import follower
-
-        self.context.cut(self, follower.start_anew, offset, is_wanted, done)
+        self.context.cut(self, of_followers().start_anew, offset, is_wanted, done)
 
     def lower_flushed(self, offset: int) -> bool:
         """What lies above is about to be cut off, and no fsync under way speaks of what comes there; whether the
@@ -648,6 +644,14 @@ class Log:
 
     def epoch_at(self, offset: int) -> int:
         return self.epochs.epoch_at(offset)
+
+
+@cache
+def of_followers() -> Any:
+    """storage/log/follower.py, which a single node does not load."""
+    from pykafkad.storage.log import follower
+
+    return follower
 
 
 def damaged(error: CorruptSegment | transaction_index.TransactionIndexError) -> KafkaError:
