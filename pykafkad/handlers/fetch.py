@@ -24,7 +24,7 @@ from pykafkad.messages import FetchResponse
 from pykafkad.pure import fetch_session
 from pykafkad.pure.authorization import CLUSTER, CLUSTER_ACTION, READ, TOPIC, Need
 from pykafkad.pure.fetch_session import Followed
-from pykafkad.slices import begun, finish
+from pykafkad.slices import begun, chunks, finish
 from pykafkad.uuids import ZERO as NO_TOPIC_ID
 
 TYPE_CHECKING = False
@@ -231,15 +231,11 @@ def failed_as_a_whole(request: FetchRequest, version: int) -> Generator[None, No
     if version >= TOPIC_IDS_SINCE:
         return FetchResponse(error_code=code)
     response = FetchResponse(error_code=code if version >= ERROR_SINCE else errors.NONE)
-    steps = 0
     for topic in request.topics:
-        response.responses.append(TopicResponse(topic=topic.topic))
-        for item in topic.partitions:
-            response.responses[-1].partitions.append(failure(item.partition, code))
-            steps += 1
-            if not steps % FEW:
-                yield
-        steps += 1
-        if not steps % FEW:
+        rows: list[FetchResponse.PartitionData] = []
+        for some in chunks(topic.partitions):
+            rows += [failure(item.partition, code) for item in some]
             yield
+        response.responses.append(TopicResponse(topic=topic.topic, partitions=rows))
+        yield
     return response

@@ -86,6 +86,7 @@ def test_the_next_transaction_is_asked_about_again(desk: Desk) -> None:
 def test_an_idempotent_producer_is_not_asked_about(desk: Desk) -> None:
     assert desk.produced(produce(data(transactional=False), None)) == {0: NONE}
     assert desk.produced(produce(data(1, transactional=False))) == {0: NONE}
+    assert desk.produced(produce(data(2, transactional=False, codec="gzip"))) == {0: NONE}
     assert desk.produced(produce(batch(b"plain"))) == {0: NONE}
     assert desk.coordinator.asked == []
 
