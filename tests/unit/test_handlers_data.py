@@ -349,6 +349,8 @@ def test_errors_of_fetch(desk: Desk, asked: dict[str, Any], code: int) -> None:
     answer = fetched(desk.ask(fetch("t", asked, max_wait_ms=0), F))
     assert answer.error_code == code
     assert code == 0 or answer.high_watermark == -1
+    absent = code == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert answer.aborted_transactions == ([] if absent else None)
 
 
 @pytest.mark.parametrize("count", [2, 150])
@@ -457,8 +459,11 @@ def test_offsets_by_time_and_by_name(desk: Desk) -> None:
     desk.create("t")
     for second in (1, 3, 2):
         put(desk, b"a", timestamp=NOW_MS + second)
-    assert list_offsets(desk, -1).offset == 3
-    assert list_offsets(desk, -2).offset == 0
+    for timestamp, offset in ((-1, 3), (-2, 0), (-4, 0)):
+        found = list_offsets(desk, timestamp, 8)
+        assert (found.offset, found.timestamp, found.leader_epoch) == (offset, -1, 0)
+    nothing = list_offsets(desk, NOW_MS + 9)
+    assert (nothing.offset, nothing.timestamp, nothing.leader_epoch) == (-1, -1, -1)
     found = list_offsets(desk, -3)
     assert (found.offset, found.timestamp) == (1, NOW_MS + 3)
     found = list_offsets(desk, NOW_MS + 2)
@@ -466,6 +471,15 @@ def test_offsets_by_time_and_by_name(desk: Desk) -> None:
     assert list_offsets(desk, NOW_MS + 4).offset == -1
     assert list_offsets(desk, -4, 8).offset == 0
     assert list_offsets(desk, -5, 9).offset == -1
+
+
+def test_a_partition_is_asked_for_once(desk: Desk) -> None:
+    desk.create("t", 2)
+    Request = messages.ListOffsetsRequest
+    rows = [Request.ListOffsetsPartition(partition_index=index, timestamp=-1) for index in (0, 1, 0)]
+    (topic,) = desk.ask(Request(topics=[Request.ListOffsetsTopic(name="t", partitions=rows)]), 7).topics
+    codes = {row.partition_index: row.error_code for row in topic.partitions}
+    assert codes == {0: errors.INVALID_REQUEST, 1: errors.NONE} and len(topic.partitions) == 2
 
 
 def test_offsets_that_cannot_be_asked_for(desk: Desk) -> None:
@@ -520,13 +534,15 @@ def test_an_unsupported_version_of_api_versions_is_answered_as_version_0(desk: D
     assert [(each.api_key, each.min_version) for each in decoded.api_keys] == [(18, 0)]
 
 
-def test_who_says_to_be_a_follower_is_refused_in_a_session_too(desk: Desk) -> None:
+@pytest.mark.parametrize("follower", [0, 2])
+def test_who_says_to_be_a_follower_is_refused_in_a_session_too(desk: Desk, follower: int) -> None:
     desk.create("t", 2)
-    first = fetch("t", {"partition": 0, "fetch_offset": 0}, {"partition": 1, "fetch_offset": 0}, replica_id=2)
+    both = [{"partition": index, "fetch_offset": 0} for index in (0, 1)]
+    first = fetch("t", *both, replica_id=follower)
     first.session_epoch = 0
     session_id = desk.ask(first, 12).session_id
     again = fetch(
-        "t", {"partition": 0, "fetch_offset": 0}, replica_id=2, session_id=session_id, session_epoch=1
+        "t", {"partition": 0, "fetch_offset": 0}, replica_id=follower, session_id=session_id, session_epoch=1
     )
     (topic,) = desk.ask(again, 12).responses
     assert {row.error_code for row in topic.partitions} == {errors.NOT_LEADER_OR_FOLLOWER}

@@ -159,6 +159,9 @@ def test_a_reassignment_to_where_it_is_changes_nothing(tmp_path: Path) -> None:
         errors.NO_REASSIGNMENT_IN_PROGRESS,
     ]
     assert broker.log.end_offset == end
+    for timeout_ms, code in ((1, errors.NONE), (0, errors.REQUEST_TIMED_OUT), (-1, errors.REQUEST_TIMED_OUT)):
+        answer = call(broker, alter_partition_reassignments, 1, topics=topics, timeout_ms=timeout_ms)
+        assert answer.error_code == code
 
 
 def test_elections_of_a_partition_without_a_leader(tmp_path: Path) -> None:
