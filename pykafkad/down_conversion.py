@@ -123,7 +123,7 @@ def of_batch(batch: bytes, header: Header, magic: int, first_offset: int) -> Wor
     out: Messages | Wrapped = Messages(magic, append_time)
     if header.codec:
         out = Wrapped(magic, header.codec, append_time)
-    for count, record in enumerate(records.read_in_slices(batch)):
+    for count, record in enumerate(records.read_in_slices(batch, with_headers=False)):
         if record is not None and (header.codec or record.offset >= first_offset):
             yield from out.add(record)
         if record is None or not count % FEW:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,21 @@ def of_set(magic: int, codec: str, count: int, value: bytes = b"v") -> bytes:
     for each in records.read(batch("none", count, value)):
         finish(out.add(each))
     return finish(out.end())
+
+
+def test_headers_which_old_formats_do_not_have_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes may have a million of them."""
+    read, made = records.read_in_slices, []
+
+    def watched(*arguments: Any, **named: Any) -> Iterator[Any]:
+        for record in read(*arguments, **named):
+            if record is not None:
+                made.append(record.headers)
+            yield record
+
+    monkeypatch.setattr(records, "read_in_slices", watched)
+    finish(converted(batch("gzip"), 1, 0))
+    assert made == [[], [], []]
 
 
 def steps(work: Generator[Any, None, Any]) -> tuple[int, Any]:
