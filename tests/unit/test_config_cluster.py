@@ -176,6 +176,12 @@ def test_what_counts_is_shown_with_where_it_was_said() -> None:
     assert shown[FORMAT] == ("3.0-IV1", topic_configs.STATIC_BROKER_CONFIG)
 
 
+@pytest.mark.parametrize("text", ["true", "false"])
+def test_topics_of_a_cluster_convert_as_the_broker_says(text: str) -> None:
+    config = made(log_message_downconversion_enable=text)
+    assert TopicConfig(config).text("message.downconversion.enable") == text
+
+
 @pytest.mark.parametrize(("protocol", "format"), [("2.8", "2.0-IV1"), ("3.0", "3.0-IV1")])
 def test_before_protocol_3_0_the_format_is_what_the_broker_says(protocol: str, format: str) -> None:
     config = made(inter_broker_protocol_version=protocol, log_message_format_version="2.0")

@@ -10,7 +10,7 @@ import pytest
 
 from pykafkad.handlers import list_offsets
 from pykafkad.messages import ListOffsetsRequest, ListOffsetsResponse
-from tests.unit.data_kit import Desk
+from tests.unit.data_kit import Desk, Ticket
 
 
 def test_requests_that_fail_again_and_again_are_told_once(
@@ -30,6 +30,21 @@ def test_requests_that_fail_again_and_again_are_told_once(
     assert "ValueError: a mistake of ours" in text
     desk.advance(60_000)
     assert "4 more from" in said.getvalue()
+
+
+def test_work_that_fails_leaves_its_place_to_what_was_answered_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail_later(*given: Any) -> Any:
+        yield
+        raise ValueError("a mistake of ours")
+
+    monkeypatch.setattr(list_offsets, "handle", fail_later)
+    desk, answers = Desk(tmp_path), []
+    monkeypatch.setattr(Ticket, "answer", lambda ticket, parts: answers.append(parts))
+    assert desk.send(ListOffsetsRequest(replica_id=-1), 1) is not None
+    desk.advance(0)
+    assert answers == [None] and desk.connection.closed is not None
 
 
 @pytest.mark.parametrize("version", [1, 11])

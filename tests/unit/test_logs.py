@@ -63,6 +63,20 @@ def test_lines_below_the_level_are_not_written(stream: io.StringIO) -> None:
     assert len(stream.getvalue().splitlines()) == 2
 
 
+@pytest.mark.parametrize("count", range(6))
+def test_each_level_has_its_own_lines_and_those_above(stream: io.StringIO, count: int) -> None:
+    names = ["trace", "debug", "info", "warn", "error", "off"]
+    logs.set_level(names[count])
+    log = logs.logger("net")
+    for name in names[1:5]:
+        getattr(log, name)("text")
+    log.exception("text", ValueError())
+    written = [line.split()[2] for line in stream.getvalue().splitlines()]
+    expected = [name.upper() for name in names[max(count, 1) : 5]] + (["ERROR"] if count < 5 else [])
+    assert written[: len(expected)] == expected and set(written[len(expected) :]) <= {"DEBUG"}
+    assert (len(written) > len(expected)) == (count < 2), "the traceback"
+
+
 def test_an_unknown_level_is_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="trace, debug, info, warn, error, off"):
         logs.set_level("loud")

@@ -122,11 +122,14 @@ def test_a_waiting_thread_keeps_nothing_of_its_last_work() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
 def test_threads_that_stand_back_are_the_only_ones() -> None:
     posted: SimpleQueue[Any] = SimpleQueue()
-    workers = Workers(lambda *call: posted.put(call), limit=1, nice=3)
     before = os.getpriority(os.PRIO_PROCESS, 0)
     results: list[int] = []
-    workers.submit(lambda: os.getpriority(os.PRIO_PROCESS, 0), results.append)
-    loop(workers, posted, 1)
-    assert results == [min(before + 3, 19)]
+    for workers in (
+        Workers(lambda *call: posted.put(call), limit=1, nice=3),
+        Workers(lambda *call: posted.put(call)),
+    ):
+        workers.submit(lambda: os.getpriority(os.PRIO_PROCESS, 0), results.append)
+        loop(workers, posted, 1)
+        workers.stop()
+    assert results == [min(before + 3, 19), before]
     assert os.getpriority(os.PRIO_PROCESS, 0) == before
-    workers.stop()
