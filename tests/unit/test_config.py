@@ -280,6 +280,16 @@ def test_ports_may_be_shared_by_two_families_or_when_any_will_do(listeners: str)
     assert len(config.listeners) == 2
 
 
+@pytest.mark.parametrize(
+    "listeners",
+    ["A://127.0.0.1:9092,B://127.0.0.2:9092", "A://localhost:9092,B://[::1]:9092", "A://[::1]:1,B://[::2]:1"],
+)
+def test_otherwise_each_listener_has_a_port_of_its_own(listeners: str) -> None:
+    with pytest.raises(ConfigError, match="Each listener must have a different port") as refused:
+        BrokerConfig({"listeners": listeners, "listener.security.protocol.map": "A:PLAINTEXT,B:PLAINTEXT"})
+    assert refused.value.key == "listeners"
+
+
 BETWEEN, PROTOCOL = "inter.broker.listener.name", "security.inter.broker.protocol"
 NOT_ADVERTISED = (
     f"{BETWEEN} must be a listener name defined in advertised.listeners."
