@@ -46,6 +46,7 @@ class Tally:
     faults: Counter[Fault] = field(default_factory=Counter)
     doubtful: Counter[Fault] = field(default_factory=Counter)  # not seen again when the burst was repeated
     quiet: list[float] = field(default_factory=list)
+    quiet_took: list[float] = field(default_factory=list)
     ran: list[float] = field(default_factory=list)
     took: list[float] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
@@ -61,10 +62,11 @@ class Tally:
         )
 
     def neighbour_line(self) -> str:
-        quiet, ran, took = sorted(self.quiet), sorted(self.ran), sorted(self.took)
+        quiet, quiet_took = percentile(sorted(self.quiet)), percentile(sorted(self.quiet_took))
+        ran, took = sorted(self.ran), sorted(self.took)
         return (
-            f"neighbour: {len(ran)} answers, p99 {percentile(took):.2f} ms, of which the broker ran "
-            f"{percentile(ran):.2f} ms (quiet: {percentile(quiet):.2f} ms), at most {ran[-1] if ran else 0:.0f} ms"
+            f"neighbour: {len(ran)} answers, p99 {percentile(took):.2f} ms (quiet: {quiet_took:.2f} ms), of which the "
+            f"broker ran {percentile(ran):.2f} ms (quiet: {quiet:.2f} ms), at most {ran[-1] if ran else 0:.0f} ms"
         )
 
 
@@ -84,6 +86,7 @@ class Campaign:
         time.sleep(QUIET_SECONDS)
         quiet = world.neighbour.report()
         self.tally.quiet += quiet.ran
+        self.tally.quiet_took += quiet.took
         self._noise_ms = NOISE_MS if quiet.exact else INEXACT_MS
         self._levels: list[int] = []
         return world
