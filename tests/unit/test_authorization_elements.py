@@ -12,10 +12,12 @@ import pytest
 from pykafkad import errors, messages
 from pykafkad.handlers import (
     alter_configs,
+    alter_partition_reassignments,
     create_partitions,
     create_topics,
     delete_topics,
     describe_cluster,
+    describe_topic_partitions,
     incremental_alter_configs,
     leader_and_isr,
     stop_replica,
@@ -449,6 +451,16 @@ def test_topics_are_grown_by_who_may(broker: Any) -> None:
         NEITHER: HIDDEN,
         "secret-2": errors.INVALID_REQUEST,
     }
+    assert {row.error_message for row in answer.results if row.error_code == HIDDEN} == {None}
+
+
+def test_a_cluster_on_zookeeper_says_in_words_who_may_not_grow(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path, zookeeper_connect="localhost:1", broker_id="1")
+    broker.authorizer = Secrets()
+    kind = messages.CreatePartitionsRequest.CreatePartitionsTopic
+    topics = [kind(name=SECRET, count=2, assignments=None)]
+    (row,) = call(broker, create_partitions, 3, topics=topics, timeout_ms=1000).results
+    assert (row.error_code, row.error_message) == (HIDDEN, "The topic authorization is failed.")
 
 
 @pytest.mark.parametrize(
@@ -518,6 +530,40 @@ def test_levels_of_loggers_are_set_by_who_may(broker: Any) -> None:
     before = dict(logs.levels())
     (row,) = call(broker, incremental_alter_configs, 1, resources=[resource]).responses
     assert row.error_code == errors.CLUSTER_AUTHORIZATION_FAILED and logs.levels() == before
+
+
+def test_topics_are_described_to_who_may(broker: Any) -> None:
+    kind = messages.DescribeTopicPartitionsRequest
+    all_of_them = call(broker, describe_topic_partitions, 0)
+    assert topics_of(all_of_them) == [(OPEN, 0)], "what is not asked for is left out"
+    asked = [kind.TopicRequest(name=name) for name in NAMES]
+    answer = call(broker, describe_topic_partitions, 0, topics=asked)
+    assert topics_of(answer)[0] == (OPEN, 0)
+    assert sorted(topics_of(answer)[1:]) == [(SECRET, HIDDEN), (NEITHER, HIDDEN)]
+    for topic in answer.topics[1:]:
+        assert (topic.topic_id, topic.partitions) == (bytes(16), [])
+    broker.authorizer.allowed = {(DESCRIBE, SECRET), (READ, SECRET)}
+    open_, secret = call(broker, describe_topic_partitions, 0).topics
+    assert secret.topic_authorized_operations == 1 << DESCRIBE | 1 << READ
+    assert open_.topic_authorized_operations & ~secret.topic_authorized_operations
+
+
+def test_who_may_not_reassign_is_told_so_of_each_partition_and_of_the_whole() -> None:
+    kind = messages.AlterPartitionReassignmentsRequest
+    topics = [
+        kind.ReassignableTopic(
+            name=name, partitions=[kind.ReassignablePartition(partition_index=each) for each in indexes]
+        )
+        for name, indexes in ((OPEN, [3, 0]), (SECRET, [1]))
+    ]
+    code = errors.CLUSTER_AUTHORIZATION_FAILED
+    answer = finish(alter_partition_reassignments.unauthorized(kind(topics=topics), 1, code))
+    said = code, errors.MESSAGES[code]
+    assert (answer.error_code, answer.error_message) == said
+    assert [
+        (topic.name, [(row.partition_index, row.error_code, row.error_message) for row in topic.partitions])
+        for topic in answer.responses
+    ] == [(OPEN, [(3, *said), (0, *said)]), (SECRET, [(1, *said)])]
 
 
 # -- what only brokers ask

@@ -23,6 +23,7 @@ from tests.storage_kit import (
     values,
 )
 from tests.storage_kit import batch as stored
+from tests.unit.cluster_kit import ClusterDesk, known, state, topic_known
 from tests.unit.data_kit import Desk, batch, fetch, produce, values_of
 
 Request = messages.DeleteRecordsRequest
@@ -139,3 +140,91 @@ def test_one_writing_of_a_checkpoint_at_a_time(tmp_path: Path) -> None:
         done(job())
         seen.append((checkpoints.read_offsets(path)["orders", 0], list(told)))
     assert seen == [(1, [1]), (3, [1, 2, 3])]
+
+
+# -- in a cluster: answered when the logs of all live replicas start there
+
+TIMED_OUT = errors.REQUEST_TIMED_OUT
+
+
+class Leader:
+    """Broker 0 leads two partitions with three replicas, of which both others have the four records."""
+
+    def __init__(self, directory: Path) -> None:
+        self.desk = ClusterDesk(directory)
+        self.desk.live(0, 1, 2, topic_states=[topic_known(known(), known(1))])
+        assert self.desk.lead_and_follow(state(), state(1)) == {0: 0, 1: 0}
+        for index in (0, 1):
+            self.desk.ask(produce("orders", index, batch(b"a", b"b", b"c", b"d"), acks=1), 9)
+            for broker in (1, 2):
+                self.starts(broker, 0, index)
+
+    def starts(self, broker: int, offset: int, index: int = 0) -> None:
+        """The follower says with a fetch where its log starts."""
+        self.desk.replicas.table["orders", index].follower_fetched(broker, 4, offset)
+        self.desk.end_pass()
+
+    def send(self, *parts: tuple[int, int], timeout_ms: int = 1000) -> Any:
+        request = delete(*parts)
+        request.timeout_ms = timeout_ms
+        given = self.desk.send(request, 2)
+        self.desk.end_pass()
+        return given
+
+    def told(self, given: Any) -> list[tuple[int, int]] | None:
+        answer = self.desk.answer_of(given, "DeleteRecordsRequest", 2)
+        return None if answer is None else low_watermarks(answer)
+
+
+@pytest.fixture
+def leader(tmp_path: Path) -> Leader:
+    return Leader(tmp_path)
+
+
+def test_it_is_answered_when_the_last_follower_has_deleted(leader: Leader) -> None:
+    given = leader.send((0, 2), (1, 1), (7, 1))
+    leader.starts(1, 2)
+    leader.starts(2, 2)
+    leader.starts(1, 1, index=1)
+    assert leader.told(given) is None, "the other partition's last follower has not"
+    leader.starts(2, 3, index=1)
+    assert leader.told(given) == [(0, 2), (0, 1), (errors.UNKNOWN_TOPIC_OR_PARTITION, -1)]
+
+
+def test_what_has_not_come_in_time_is_said_and_where_it_stands(leader: Leader) -> None:
+    given = leader.send((0, 2), (1, 3))
+    leader.starts(1, 3, index=1)
+    leader.starts(2, 3, index=1)
+    leader.starts(1, 2)
+    leader.desk.advance(999)
+    assert leader.told(given) is None
+    leader.desk.advance(1)
+    leader.desk.end_pass()
+    assert leader.told(given) == [(TIMED_OUT, 0), (0, 3)]
+    assert leader.desk.replicas.table["orders", 0].log_start_offset == 2, "deleted all the same"
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_who_has_no_time_is_answered_at_once(leader: Leader, timeout_ms: int) -> None:
+    for broker in (1, 2):
+        leader.starts(broker, 1)
+    assert leader.told(leader.send((0, 2), (1, 0), timeout_ms=timeout_ms)) == [(TIMED_OUT, 1), (0, 0)]
+
+
+def test_followers_that_do_not_live_are_not_waited_for(leader: Leader) -> None:
+    leader.starts(1, 3)
+    assert leader.desk.live(0, 1).error_code == errors.NONE
+    assert leader.told(leader.send((0, 3))) == [(0, 3)]
+
+
+def test_nothing_is_waited_for_that_was_deleted_before(leader: Leader) -> None:
+    for broker in (1, 2):
+        leader.starts(broker, 2)
+    assert leader.told(leader.send((0, 2))) == [(0, 2)]
+
+
+def test_a_leader_that_is_one_no_more_says_so(leader: Leader) -> None:
+    given = leader.send((0, 2), (1, 0))
+    assert leader.desk.lead_and_follow(state(leader=1, epoch=1, is_new=False)) == {0: 0}
+    leader.desk.end_pass()
+    assert leader.told(given) == [(errors.NOT_LEADER_OR_FOLLOWER, -1), (0, 0)]

@@ -130,7 +130,8 @@ def test_of_configs_what_is_wrong_here_is_told_and_the_rest_is_forwarded(api_key
         (TOPIC, "c", errors.NONE, "of the controller"),
     ]
     assert type(answer) is type(answer_configs(api_key))
-    assert [flag for _, flag in room.looked] == [False]
+    ((wanted, validate_only),) = room.looked
+    assert not validate_only and {each.is_legacy for each in wanted} == {api_key == 33}
 
 
 @pytest.mark.parametrize("api_key", [33, 44])

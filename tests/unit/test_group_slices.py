@@ -611,3 +611,43 @@ def test_a_partition_whose_number_is_the_count_of_partitions_does_not_exist(
         assert [code for _, code in rows] == codes
         assert all(index == 2 for index, code in rows if not code)
     assert set(desk.committed("g")) == {("orders", 2)}
+
+
+@pytest.mark.parametrize("version", [8, 9, 10])
+def test_a_topic_without_partitions_is_answered_if_it_is_unknown(desk: GroupDesk, version: int) -> None:
+    """Kafka makes the entry of a topic when it refuses it as a whole; of a known one it answers the partitions."""
+    request = commit_of(("orders", []), ("nowhere", []))
+    if version >= offset_commit.TOPIC_IDS_SINCE:
+        request.topics[0].topic_id = desk.image.topics["orders"].id
+        request.topics[1].topic_id = b"nowhere".ljust(16)
+    answer = desk.ask(request, version)
+    (topic,) = answer.topics
+    refused = request.topics[1]
+    by_id = version >= offset_commit.TOPIC_IDS_SINCE
+    assert (topic.topic_id if by_id else topic.name) == (refused.topic_id if by_id else refused.name)
+    assert topic.partitions == [] and desk.log() == []
+
+
+def test_of_many_assignments_those_of_members_count(desk: GroupDesk) -> None:
+    """A leader may send more than there are members."""
+    with_groups(desk)
+    (leader,) = members_of_c(desk)
+    request, version = sync_of(MANY)
+    kind = messages.SyncGroupRequest.SyncGroupRequestAssignment
+    request.assignments.insert(FEW, kind(member_id=leader, assignment=b"first"))
+    request.assignments.append(kind(member_id=leader, assignment=b"mine"))
+    request.member_id = leader
+    answer = desk.ask_in_turns(request, version)
+    assert (answer.error_code, answer.assignment) == (errors.NONE, b"mine")
+    (group,) = desk.ask(messages.DescribeGroupsRequest(groups=["c"]), 5).groups
+    assert [(each.member_id, each.member_assignment) for each in group.members] == [(leader, b"mine")]
+
+
+def test_many_assignments_for_a_group_of_another_broker_are_refused(desk: GroupDesk) -> None:
+    desk.replicas.table[OFFSETS, 0].become_follower(3, 9)
+    assert desk.ask_in_turns(*sync_of(MANY)).error_code == errors.NOT_COORDINATOR
+
+
+def members_of_c(desk: GroupDesk) -> list[str]:
+    (group,) = desk.ask(messages.DescribeGroupsRequest(groups=["c"]), 5).groups
+    return [each.member_id for each in group.members]

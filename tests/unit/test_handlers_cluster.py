@@ -85,6 +85,18 @@ def test_an_unserved_version_is_refused_in_the_oldest_layout() -> None:
     assert [(row.api_key, row.min_version, row.max_version) for row in answer.api_keys] == [(18, 0, 4)]
 
 
+def test_older_clients_are_not_told_of_features_that_begin_at_level_0(broker: Any) -> None:
+    """They reject the whole answer (KAFKA-17011)."""
+
+    def told(version: int) -> dict[str, int]:
+        answer = call(broker, api_versions, version, client_software_name="a", client_software_version="1")
+        return {row.name: row.min_version for row in answer.supported_features}
+
+    everything = told(4)
+    assert 0 in everything.values()
+    assert told(3) == {name: lowest for name, lowest in everything.items() if lowest}
+
+
 def test_the_features_epoch_grows_with_the_metadata(broker: Any) -> None:
     fields = {"client_software_name": "test", "client_software_version": "1"}
     before = call(broker, api_versions, 3, **fields).finalized_features_epoch

@@ -108,11 +108,39 @@ def test_acks_0_is_not_answered_and_a_failure_ends_the_connection(desk: Desk) ->
         (produce("t", 0, batch(b"a", timestamp=NOW_MS + 3_700_000)), errors.INVALID_TIMESTAMP),
     ],
 )
-def test_a_bad_produce_is_refused_and_stores_nothing(desk: Desk, request_: Any, code: int) -> None:
+@pytest.mark.parametrize("version", [3, P])
+def test_a_bad_produce_is_refused_and_stores_nothing(
+    desk: Desk, request_: Any, code: int, version: int
+) -> None:
     desk.create("t")
-    answer = produced(desk.ask(request_, P))
+    answer = produced(desk.ask(request_, version))
     assert (answer.error_code, answer.base_offset) == (code, -1)
     assert desk.storage.partitions["t", 0].log_end_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "code", "start"),
+    [
+        (batch(b"a", timestamp=NOW_MS + 3_700_000), errors.INVALID_TIMESTAMP, 2),
+        (
+            batch(b"a", producer_id=5, producer_epoch=0, base_sequence=7),
+            errors.OUT_OF_ORDER_SEQUENCE_NUMBER,
+            2,
+        ),
+        (batch(b"x" * 1_100_000), errors.MESSAGE_TOO_LARGE, -1),
+        (batch(b"a")[:-1] + b"x", errors.CORRUPT_MESSAGE, -1),
+    ],
+)
+def test_a_refused_producer_is_told_where_the_log_starts(
+    desk: Desk, data: bytes, code: int, start: int
+) -> None:
+    """If the log was asked at all, and not of every error, as in Kafka."""
+    desk.create("t")
+    put(desk, b"a", b"b", b"c")
+    put(desk, b"a", producer_id=5, producer_epoch=0, base_sequence=0)
+    desk.storage.partitions["t", 0].delete_records(2)
+    answer = produced(desk.ask(produce("t", 0, data), P))
+    assert (answer.error_code, answer.base_offset, answer.log_start_offset) == (code, -1, start)
 
 
 def test_broken_framing_of_one_partition_refuses_them_all(desk: Desk) -> None:
@@ -373,6 +401,23 @@ def test_a_fetch_of_which_no_sense_can_be_made_fails_as_a_whole(desk: Desk, vers
     assert told == ([("large", index, code, -1) for index in range(count)] if version < 13 else [])
 
 
+def test_a_partition_that_may_give_nothing_gives_its_first_batch_if_nothing_else_does(desk: Desk) -> None:
+    """So that a consumer always goes on (KIP-74)."""
+    desk.create("t", 2)
+    for index in (0, 1):
+        put(desk, b"a", index=index)
+        put(desk, b"b", index=index)
+    asked = [{"partition": index, "partition_max_bytes": 0} for index in (0, 1)]
+    parts = desk.ask(fetch("t", *asked), F).responses[0].partitions
+    assert [(part.error_code, values_of(part)) for part in parts] == [(0, [b"a"]), (0, [])]
+    asked[0]["partition_max_bytes"] = -1
+    parts = desk.ask(fetch("t", *asked), F).responses[0].partitions
+    assert [(part.error_code, values_of(part)) for part in parts] == [
+        (errors.UNKNOWN_SERVER_ERROR, []),
+        (0, [b"a"]),
+    ]
+
+
 def test_a_fetch_by_an_id_that_is_none_fails_as_a_whole(desk: Desk) -> None:
     answer = desk.ask(fetch("", {"partition": 0, "fetch_offset": 0}), 13)
     assert answer.error_code == errors.UNKNOWN_SERVER_ERROR and answer.responses == []
@@ -471,6 +516,22 @@ def test_offsets_by_time_and_by_name(desk: Desk) -> None:
     assert list_offsets(desk, NOW_MS + 4).offset == -1
     assert list_offsets(desk, -4, 8).offset == 0
     assert list_offsets(desk, -5, 9).offset == -1
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "since", "offset"),
+    [(-2, 1, 0), (-3, 7, 0), (-4, 8, 0), (-5, 9, -1), (-6, 11, -1), (-7, 12, None)],
+)
+def test_offsets_have_names_since_some_version(
+    desk: Desk, timestamp: int, since: int, offset: int | None
+) -> None:
+    """Without tiered storage nothing is there nor waits to be taken there."""
+    desk.create("t")
+    put(desk, b"a")
+    for version in range(1, 12):
+        found = list_offsets(desk, timestamp, version)
+        expected = (0, offset) if version >= since else (errors.UNSUPPORTED_VERSION, -1)
+        assert (found.error_code, found.offset) == expected
 
 
 def test_a_partition_is_asked_for_once(desk: Desk) -> None:

@@ -160,8 +160,13 @@ def test_a_reassignment_to_where_it_is_changes_nothing(tmp_path: Path) -> None:
     ]
     assert broker.log.end_offset == end
     for timeout_ms, code in ((1, errors.NONE), (0, errors.REQUEST_TIMED_OUT), (-1, errors.REQUEST_TIMED_OUT)):
-        answer = call(broker, alter_partition_reassignments, 1, topics=topics, timeout_ms=timeout_ms)
-        assert answer.error_code == code
+        for flag in (True, False):
+            fields = {"timeout_ms": timeout_ms, "allow_replication_factor_change": flag}
+            answer = call(broker, alter_partition_reassignments, 1, topics=topics, **fields)
+            assert answer.error_code == code
+            assert answer.allow_replication_factor_change == (flag or code != errors.NONE), (
+                "an answer that is an error has the default"
+            )
 
 
 def test_elections_of_a_partition_without_a_leader(tmp_path: Path) -> None:
@@ -227,6 +232,21 @@ def test_feature_levels_survive_a_restart(tmp_path: Path) -> None:
     levels = open_broker(tmp_path).image.features
     assert "group.version" not in levels
     assert (levels["transaction.version"], levels["share.version"], levels["streams.version"]) == (1, 1, 1)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_older_clients_are_told_of_each_feature(tmp_path: Path, version: int) -> None:
+    broker = open_broker(tmp_path)
+    names = ("group.version", "transaction.version")
+    keys = [Update(feature=name, max_version_level=1, upgrade_type=2) for name in names]
+    answer = call(broker, update_features, version, feature_updates=keys)
+    assert (answer.error_code, answer.error_message) == (0, None)
+    rows = [(row.feature, row.error_code, row.error_message) for row in answer.results]
+    assert rows == ([(name, 0, "NONE") for name in names] if version == 1 else [])
+    refused = call(
+        broker, update_features, version, feature_updates=[*keys, Update(feature="no", max_version_level=1)]
+    )
+    assert refused.error_code == errors.INVALID_UPDATE_VERSION and not refused.results
 
 
 @pytest.mark.parametrize(

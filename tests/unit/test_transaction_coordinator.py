@@ -93,6 +93,11 @@ class Desk(GroupDesk):
         values = [decode(row.key, row.value)[1] for row in records.read(self.data((STATE, 0)))]
         return ["tombstone" if value is None else value.state_name for value in values]
 
+    def client_versions(self) -> list[int]:
+        """Of each of these records: the transaction version that the client follows."""
+        values = [decode(row.key, row.value)[1] for row in records.read(self.data((STATE, 0)))]
+        return [value.client_version for value in values if value is not None]
+
     def kinds(self, partition: Partition) -> list[int | None]:
         """Of each batch: which marker it is; None for data."""
         data = self.data(partition)
@@ -217,6 +222,39 @@ def test_brokers_ask_for_many_producers_at_once(desk: Desk) -> None:
         "y": [errors.NONE] * 2,
         "z": [errors.INVALID_PRODUCER_ID_MAPPING] * 2,
     }
+
+
+def test_topics_of_coordinators_are_added_by_brokers_alone(desk: Desk) -> None:
+    """A group's coordinator adds the partition of its offsets; no client writes there."""
+    producer = desk.begun()
+    internal = ("__consumer_offsets", 0)
+    denied, others = errors.TOPIC_AUTHORIZATION_FAILED, errors.OPERATION_NOT_ATTEMPTED
+    for version in range(4):
+        assert desk.join(producer, internal, A, version=version) == [denied, others]
+    topics = [Topic(name=name, partitions=[index]) for name, index in (internal, A)]
+    asked = Asked(transactional_id="x", producer_id=producer[0], topics=topics)
+    for version in (4, 5):
+        answer = desk.ask(messages.AddPartitionsToTxnRequest(transactions=[asked]), version)
+        rows = [
+            row
+            for topic in answer.results_by_transaction[0].topic_results
+            for row in topic.results_by_partition
+        ]
+        assert [row.partition_error_code for row in rows] == [errors.NONE] * 2
+
+
+@pytest.mark.parametrize(("version", "follows"), [(3, 0), (4, 2), (5, 2)])
+def test_who_adds_partitions_says_which_protocol_the_transaction_follows(
+    desk: Desk, version: int, follows: int
+) -> None:
+    producer = desk.begun()
+    if version < 4:
+        assert desk.join(producer, A, version=version) == [errors.NONE]
+    else:
+        topics = [Topic(name=A[0], partitions=[A[1]])]
+        asked = Asked(transactional_id="x", producer_id=producer[0], topics=topics)
+        desk.ask(messages.AddPartitionsToTxnRequest(transactions=[asked]), version)
+    assert desk.client_versions()[-1] == follows
 
 
 def test_very_many_partitions_do_not_hold_the_loop(desk: Desk) -> None:

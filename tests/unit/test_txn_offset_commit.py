@@ -260,3 +260,11 @@ def test_what_was_answered_is_freed_at_once(desk: TransactionDesk) -> None:
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_a_topic_without_partitions_is_answered_if_it_is_unknown(desk: TransactionDesk) -> None:
+    request = commit(topic="nobody")
+    request.topics += commit(topic="orders").topics
+    answer = desk.told(request, ADDS)
+    assert [(topic.name, topic.partitions) for topic in answer.topics] == [("nobody", [])]
+    assert desk.coordinator.asked == []
