@@ -58,10 +58,11 @@ class Timer:
 class Ticket:
     def __init__(self) -> None:
         self.parts: Any = None
+        self.is_answered = False
 
     def answer(self, parts: Any) -> None:
-        assert self.parts is None, "answered twice"
-        self.parts = parts
+        assert not self.is_answered, "answered twice"
+        self.parts, self.is_answered = parts, True
 
 
 class Connection:

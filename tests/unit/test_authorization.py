@@ -122,6 +122,9 @@ def test_every_api_declares_what_kafka_asks_for(api: Api) -> None:
         if row not in NOT_SERVED
     }
     assert declared == kafkas
+    assert all(need.by_handler or need.path or need.resource == CLUSTER for need in needs), (
+        "who checks it must know its name"
+    )
     left_out = {frozenset(row[7:].split(" | ")) for row in KAFKA[api.name] if row.startswith("filter ")}
     assert left_out <= {frozenset(spoken(need)) for need in needs if need.by_handler}
 

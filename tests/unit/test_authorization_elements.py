@@ -26,6 +26,7 @@ from pykafkad.hot.wire import fields
 from pykafkad.pure.authorization import (
     ALTER_CONFIGS,
     CLUSTER,
+    CLUSTER_ACTION,
     CREATE,
     DELETE,
     DENIED,
@@ -205,6 +206,47 @@ def test_what_is_denied_does_not_depend_on_whether_it_is_there(
     answer = desk.ask_in_turns(request, version)
     told = [codes_of(row) for row in rows_of(answer)]
     assert all(code <= REFUSALS for code in told)
+
+
+@pytest.mark.parametrize(("version", "build"), CASES)
+def test_what_is_there_is_denied_all_the_same(
+    desk: GroupDesk, version: int, build: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Requests that nothing else is wrong with may be handled in a shorter way."""
+    monkeypatch.setattr(f"{__name__}.NAMES", (SECRET, OPEN))
+    request = build(desk)
+    for field in ("topic_data", "topics"):
+        if hasattr(request, field) and build in (produced, fetched):
+            getattr(request, field).pop()
+    answer = desk.ask_in_turns(request, version)
+    if isinstance(request, messages.OffsetDeleteRequest):
+        return
+    told = {name_of(row): codes_of(row) for row in rows_of(answer)}
+    assert told[SECRET] and told[SECRET] <= REFUSALS
+    assert not told[OPEN] & REFUSALS
+
+
+def test_brokers_add_partitions_of_any_transaction(desk: GroupDesk) -> None:
+    kind = messages.AddPartitionsToTxnRequest
+    topics = [kind.AddPartitionsToTxnTopic(name=SECRET, partitions=[0])]
+    request = kind(transactions=[kind.AddPartitionsToTxnTransaction(transactional_id=SECRET, topics=topics)])
+    secrets: Any = desk.authorizer
+    for version in (4, 5):
+        secrets.on_cluster = ()
+        answer = desk.ask_in_turns(request, version)
+        assert answer.error_code == errors.CLUSTER_AUTHORIZATION_FAILED
+        secrets.on_cluster = (CLUSTER_ACTION,)
+        answer = desk.ask_in_turns(request, version)
+        (transaction,) = answer.results_by_transaction
+        assert answer.error_code == errors.NONE and not codes_of(transaction.topic_results[0]) & REFUSALS
+
+
+@pytest.mark.parametrize("named", [{}, {"protocol_type": "consumer"}, {"protocol_name": "range"}])
+def test_a_sync_that_names_no_protocol_is_told_that_first(desk: GroupDesk, named: dict[str, Any]) -> None:
+    """Before anybody looks who may read from the group, as in Kafka."""
+    request = messages.SyncGroupRequest(group_id=SECRET, generation_id=1, member_id="m", **named)
+    assert desk.ask(request, 5).error_code == errors.INCONSISTENT_GROUP_PROTOCOL
+    assert desk.ask(request, 4).error_code == errors.GROUP_AUTHORIZATION_FAILED
 
 
 def test_what_is_allowed_is_done(desk: GroupDesk) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from pykafkad import errors, messages
 from pykafkad.errors import KafkaError
+from pykafkad.handlers.cluster_deletions import Deletion
 from pykafkad.storage.checkpoints import checkpoints
 from tests.storage_kit import (
     NOW_MS,
@@ -202,6 +204,42 @@ def test_what_has_not_come_in_time_is_said_and_where_it_stands(leader: Leader) -
     leader.desk.end_pass()
     assert leader.told(given) == [(TIMED_OUT, 0), (0, 3)]
     assert leader.desk.replicas.table["orders", 0].log_start_offset == 2, "deleted all the same"
+
+
+def test_a_millisecond_is_some_time(leader: Leader) -> None:
+    given = leader.send((0, 2), timeout_ms=1)
+    assert leader.told(given) is None
+    leader.desk.advance(1)
+    leader.desk.end_pass()
+    assert leader.told(given) == [(TIMED_OUT, 0)]
+
+
+def test_who_was_answered_waits_no_more(leader: Leader) -> None:
+    given = leader.send((0, 2))
+    for offset in (2, 3):
+        for broker in (1, 2):
+            leader.starts(broker, offset)
+    leader.desk.advance(1_000)
+    leader.desk.end_pass()
+    assert leader.told(given) == [(0, 2)] and leader.desk.connection.closed is None
+
+
+def test_what_comes_while_a_large_request_is_worked_off_counts(leader: Leader) -> None:
+    response = messages.DeleteRecordsResponse
+    parts = [
+        response.DeleteRecordsPartitionResult(partition_index=index, low_watermark=2) for index in (0, 7)
+    ]
+    topics = [response.DeleteRecordsTopicResult(name="orders", partitions=parts)]
+    answer, context = response(topics=topics), SimpleNamespace(connection=leader.desk.connection)
+    leader.desk.replicas.table["orders", 0].delete_records(2)
+    deletion: Any = Deletion(cast(Any, leader.desk), cast(Any, context), answer)
+    for part in parts:
+        deletion.add("orders", part)
+    assert low_watermarks(answer) == [(TIMED_OUT, 0), (errors.UNKNOWN_TOPIC_OR_PARTITION, -1)]
+    for broker in (1, 2):
+        leader.starts(broker, 2)
+    assert deletion.answer_or_wait(1_000) is answer
+    assert low_watermarks(answer)[0] == (0, 2)
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1])

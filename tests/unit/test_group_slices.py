@@ -626,6 +626,31 @@ def test_a_topic_without_partitions_is_answered_if_it_is_unknown(desk: GroupDesk
     by_id = version >= offset_commit.TOPIC_IDS_SINCE
     assert (topic.topic_id if by_id else topic.name) == (refused.topic_id if by_id else refused.name)
     assert topic.partitions == [] and desk.log() == []
+    assert desk.ask(commit_of(), version).topics == []
+
+
+@pytest.mark.parametrize("version", [8, 9, 10])
+def test_a_commit_says_of_each_topic_what_is_not_there(desk: GroupDesk, version: int) -> None:
+    request = commit_of(("nowhere", [0, 1]), ("orders", [3, 2]), ("elsewhere", [0]))
+    by_id = version >= offset_commit.TOPIC_IDS_SINCE
+    for topic in request.topics if by_id else ():
+        topic.topic_id = topic.name.encode().ljust(16)
+    request.topics[1].topic_id = desk.image.topics["orders"].id
+    names = {topic.topic_id: topic.name for topic in request.topics}
+    gone = errors.UNKNOWN_TOPIC_OR_PARTITION
+    unknown = errors.UNKNOWN_TOPIC_ID if by_id else gone
+    assert [
+        (
+            names[topic.topic_id] if by_id else topic.name,
+            [(row.partition_index, row.error_code) for row in topic.partitions],
+        )
+        for topic in desk.ask(request, version).topics
+    ] == [
+        ("nowhere", [(0, unknown), (1, unknown)]),
+        ("orders", [(3, gone), (2, errors.NONE)]),
+        ("elsewhere", [(0, unknown)]),
+    ]
+    assert desk.committed("g") == {("orders", 2): 2}
 
 
 def test_of_many_assignments_those_of_members_count(desk: GroupDesk) -> None:

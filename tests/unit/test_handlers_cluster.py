@@ -97,6 +97,21 @@ def test_older_clients_are_not_told_of_features_that_begin_at_level_0(broker: An
     assert told(3) == {name: lowest for name, lowest in everything.items() if lowest}
 
 
+def test_many_connections_of_the_same_software_share_its_name(broker: Any) -> None:
+    def told(name: str, version: str = "1.0") -> Any:
+        context: Any = FakeContext(4)
+        request = m.ApiVersionsRequest(client_software_name=name, client_software_version=version)
+        assert handled(broker, api_versions, request, context).error_code == 0
+        return context.connection.software
+
+    assert told("librdkafka") is told("librdkafka")
+    assert told("librdkafka", "2.0") == ("librdkafka", "2.0")
+    for number in range(3_000):
+        told(f"software{number}")
+    assert len(api_versions._software) <= api_versions.SOFTWARE_MAX, "whatever clients say of themselves"
+    assert len(told("x" * 1_000)[0]) == api_versions.SOFTWARE_CHARACTERS
+
+
 def test_the_features_epoch_grows_with_the_metadata(broker: Any) -> None:
     fields = {"client_software_name": "test", "client_software_version": "1"}
     before = call(broker, api_versions, 3, **fields).finalized_features_epoch

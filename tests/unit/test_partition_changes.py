@@ -167,6 +167,8 @@ def test_a_reassignment_to_where_it_is_changes_nothing(tmp_path: Path) -> None:
             assert answer.allow_replication_factor_change == (flag or code != errors.NONE), (
                 "an answer that is an error has the default"
             )
+    nothing = call(broker, alter_partition_reassignments, 1, topics=[], timeout_ms=0)
+    assert (nothing.error_code, nothing.responses) == (errors.NONE, []), "what is nothing is never late"
 
 
 def test_elections_of_a_partition_without_a_leader(tmp_path: Path) -> None:

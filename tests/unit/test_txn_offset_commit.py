@@ -115,6 +115,15 @@ def test_what_the_coordinator_refuses(desk: TransactionDesk, code: int, expected
     assert desk.log() == []
 
 
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_first_clients_know_no_word_for_a_coordinator_that_loads(
+    desk: TransactionDesk, version: int
+) -> None:
+    desk.coordinator.codes = [errors.COORDINATOR_LOAD_IN_PROGRESS]
+    known = errors.COORDINATOR_LOAD_IN_PROGRESS if version >= 2 else errors.COORDINATOR_NOT_AVAILABLE
+    assert committed(desk, commit((0, 10)), version) == known
+
+
 def test_nothing_is_written_before_the_coordinator_has_answered(desk: TransactionDesk) -> None:
     desk.coordinator.waits = True
     given = desk.begin(commit((0, 10)), ADDS)
@@ -222,6 +231,9 @@ def test_a_group_without_a_name(desk: TransactionDesk) -> None:
 def test_a_broker_that_does_not_lead_the_groups_offsets(desk: TransactionDesk) -> None:
     desk.replicas.table[OFFSETS, 0].become_follower(3, 9)
     assert committed(desk, commit((0, 1))) == errors.NOT_COORDINATOR
+    del desk.replicas.table[OFFSETS, 0]
+    assert committed(desk, commit((0, 1))) == errors.NOT_COORDINATOR
+    assert desk.coordinator.asked == [], "nothing takes part in a transaction that is not written"
 
 
 def test_a_write_that_fails(desk: TransactionDesk) -> None:
