@@ -309,6 +309,28 @@ def test_many_names_are_checked_in_slices(tmp_path: Path) -> None:
     assert set(book.asked) == {(authorization.DELETE, GROUP, name) for name in names}
 
 
+def test_what_is_left_of_many_elements_is_answered_with_the_refusals(tmp_path: Path) -> None:
+    """What is left is so little that it is answered at once."""
+    denied = [f"t{number}" for number in range(1000)]
+    book = Book(*[(None, None, name) for name in denied])
+    desk_ = desk(tmp_path, book)
+    desk_.create("open")
+    desk_.slices._clock = SlowClock()  # type: ignore[assignment]
+    kind = messages.ListOffsetsRequest
+    parts = [kind.ListOffsetsPartition(partition_index=0, timestamp=-1)]
+    topics = [kind.ListOffsetsTopic(name=name, partitions=parts) for name in (*denied, "open")]
+    given = desk_.send(kind(replica_id=-1, topics=topics), 7)
+    while given.parts is None:
+        desk_.advance(0)
+        desk_.end_pass()
+        assert desk_.timers or given.parts is not None, desk_.connection.closed
+    answer = desk_.answer_of(given, "ListOffsetsRequest", 7)
+    assert [(topic.name, topic.partitions[0].error_code) for topic in answer.topics] == [
+        ("open", errors.NONE),
+        *((name, errors.TOPIC_AUTHORIZATION_FAILED) for name in denied),
+    ]
+
+
 def test_many_elements_are_checked_and_refused_in_slices(tmp_path: Path) -> None:
     book = Book(*[(None, None, f"t{number}") for number in range(0, 3000, 2)])
     desk_ = desk(tmp_path, book)

@@ -20,6 +20,7 @@ from pykafkad.handlers import (
     describe_topic_partitions,
     incremental_alter_configs,
     leader_and_isr,
+    list_partition_reassignments,
     stop_replica,
 )
 from pykafkad.hot.wire import fields
@@ -52,6 +53,7 @@ class Secrets:
     def allows(self, principal: Any, host: str, operation: int, resource: int, name: str) -> bool:
         if resource == CLUSTER:
             return operation in self.on_cluster
+        assert name, "nobody asks for what a version has not"
         return not name.startswith(SECRET) or (operation, name) in self.allowed
 
     def allows_some(self, principal: Any, host: str, operation: int, resource: int) -> bool:
@@ -451,6 +453,17 @@ def test_topics_are_created_for_who_may(broker: Any, cluster: tuple[int, ...], i
     assert (NEITHER in broker.image.topics) == is_made
 
 
+@pytest.mark.parametrize(("client", "node"), [(False, "true"), (True, "false")])
+def test_where_nothing_is_to_be_created_nobody_needs_to_be_allowed_to(
+    tmp_path: Path, client: bool, node: str
+) -> None:
+    broker = open_broker(tmp_path, auto_create_topics_enable=node)
+    broker.authorizer = Secrets()
+    broker.authorizer.allowed = {(DESCRIBE, NEITHER)}
+    answer = metadata(broker, topics=[Named(name=NEITHER)], allow_auto_topic_creation=client)
+    assert topics_of(answer) == [(NEITHER, errors.UNKNOWN_TOPIC_OR_PARTITION)]
+
+
 def test_operations_are_those_that_are_allowed(broker: Any) -> None:
     request = {"include_topic_authorized_operations": True, "include_cluster_authorized_operations": True}
     broker.authorizer = Secrets(DESCRIBE, CREATE)
@@ -461,7 +474,7 @@ def test_operations_are_those_that_are_allowed(broker: Any) -> None:
     broker.authorizer = Secrets(CREATE)
     assert metadata(broker, 9, topics=[], **request).cluster_authorized_operations == 0
     told = call(broker, describe_cluster, 1, include_cluster_authorized_operations=True)
-    assert told.cluster_authorized_operations == 0
+    assert told.cluster_authorized_operations == 0 and told.brokers, "who may nothing may know the brokers"
 
 
 def test_topics_are_made_and_their_configs_hidden(broker: Any) -> None:
@@ -606,6 +619,23 @@ def test_who_may_not_reassign_is_told_so_of_each_partition_and_of_the_whole() ->
         (topic.name, [(row.partition_index, row.error_code, row.error_message) for row in topic.partitions])
         for topic in answer.responses
     ] == [(OPEN, [(3, *said), (0, *said)]), (SECRET, [(1, *said)])]
+
+
+def test_who_may_not_see_reassignments_is_told_of_each_partition_nothing() -> None:
+    kind = messages.ListPartitionReassignmentsRequest
+    code = errors.CLUSTER_AUTHORIZATION_FAILED
+    topics = [
+        kind.ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes)
+        for name, indexes in ((OPEN, [3, 0]), (SECRET, [1]))
+    ]
+    answer = finish(list_partition_reassignments.unauthorized(kind(topics=topics), 0, code))
+    assert (answer.error_code, answer.error_message) == (code, errors.MESSAGES[code])
+    assert [
+        (topic.name, [(row.partition_index, row.replicas) for row in topic.partitions])
+        for topic in answer.topics
+    ] == [(OPEN, [(3, []), (0, [])]), (SECRET, [(1, [])])]
+    of_all = finish(list_partition_reassignments.unauthorized(kind(topics=None), 0, code))
+    assert (of_all.error_code, of_all.topics) == (code, [])
 
 
 # -- what only brokers ask

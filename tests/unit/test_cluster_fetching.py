@@ -238,6 +238,25 @@ def test_a_follower_is_told_where_its_log_parts_from_the_leaders(node: Node) -> 
     assert replica.leadership is not None and replica.leadership.followers[1].end_offset == 1
 
 
+def test_a_follower_is_told_at_once_that_the_log_begins_later(node: Node) -> None:
+    """Whoever deleted records waits until its log does, too."""
+    node.append(b"a", b"b")
+    for follower in (1, 2):
+        node.row(LED, asked={"fetch_offset": 2}, **node.by(follower))
+    whole = node.fetched(LED, asked={"fetch_offset": 2, "log_start_offset": 0}, session_epoch=0, **node.by(1))
+    node.replicas.table["orders", LED].delete_records(1)
+
+    def go_on(epoch: int) -> Any:
+        request = fetch("", session_id=whole.session_id, session_epoch=epoch, max_wait_ms=500, **node.by(1))
+        given = node.send(request, 17)
+        node.end_pass()
+        return node.answer_of(given, "FetchRequest", 17)
+
+    (row,) = go_on(1).responses[0].partitions
+    assert (row.error_code, row.log_start_offset, row.records) == (errors.NONE, 1, b"")
+    assert go_on(2) is None, "it was told"
+
+
 def test_what_a_follower_has_is_noted_once_and_with_its_epoch(node: Node) -> None:
     node.append(b"a")
     asked = {"fetch_offset": 1, "log_start_offset": 0}

@@ -410,6 +410,21 @@ def test_an_offsets_topic_that_cannot_be_made_is_no_coordinator(tmp_path: Path) 
     assert answer.coordinators[0].error_message == ""
 
 
+def test_a_key_whose_partition_has_no_leader_has_no_coordinator(broker: Any) -> None:
+    """Its log directory is offline; the keys of the others have theirs."""
+    broker.group_coordinator = SimpleNamespace(partition_of=int)
+    create(broker, creatable("__consumer_offsets", 3))
+    broker.image.topics["__consumer_offsets"].partitions[1].leader = -1
+    nobody = errors.COORDINATOR_NOT_AVAILABLE, -1
+    expected = {"0": (errors.NONE, 1), "1": nobody, "2": (errors.NONE, 1)}
+    for version in (0, 3):
+        found = {key: call(broker, find_coordinator, version, key=key) for key in expected}
+        assert {key: (row.error_code, row.node_id) for key, row in found.items()} == expected
+    rows = call(broker, find_coordinator, 4, coordinator_keys=list(expected)).coordinators
+    assert {row.key: (row.error_code, row.node_id) for row in rows} == expected
+    assert [(row.host, row.port) for row in rows][1] == ("", -1)
+
+
 # -- InitProducerId
 
 

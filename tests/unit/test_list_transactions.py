@@ -173,6 +173,20 @@ def test_all_are_listed_without_filters(full: TransactionDesk, version: int) -> 
     assert full.listed(version) == ALL
 
 
+def test_nothing_is_listed_while_something_loads(
+    full: TransactionDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list that is not whole would say that transactions are gone."""
+    with monkeypatch.context() as slow:
+        slow.setattr(slices, "SLICE_US", 0)
+        after = full.restarted()
+        after.advance(0)
+        answer = after.ask_in_turns(ListTransactionsRequest(), 2)
+    assert (answer.error_code, answer.transaction_states) == (errors.COORDINATOR_LOAD_IN_PROGRESS, [])
+    after.settle()
+    assert len(after.ask(ListTransactionsRequest(), 2).transaction_states) == len(ALL)
+
+
 def test_states_are_selected_by_their_exact_names(full: TransactionDesk) -> None:
     assert set(full.listed(state_filters=["Ongoing", "Empty"])) == {"open-1", "open-2", "empty"}
     answer = full.ask_list(state_filters=["Ongoing", "odd", "ongoing", "odd", "Dead", ""])

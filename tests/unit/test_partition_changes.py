@@ -16,6 +16,7 @@ from pykafkad.handlers import (
     create_partitions,
     describe_quorum,
     elect_leaders,
+    list_partition_reassignments,
     unregister_broker,
     update_features,
 )
@@ -171,6 +172,15 @@ def test_a_reassignment_to_where_it_is_changes_nothing(tmp_path: Path) -> None:
     assert (nothing.error_code, nothing.responses) == (errors.NONE, []), "what is nothing is never late"
 
 
+def test_no_reassignment_is_ever_in_progress(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    create(broker, creatable("orders"))
+    kind = messages.ListPartitionReassignmentsRequest.ListPartitionReassignmentsTopics
+    for asked in (None, [], [kind(name="orders", partition_indexes=[0])]):
+        answer = call(broker, list_partition_reassignments, 0, topics=asked)
+        assert (answer.error_code, answer.error_message, answer.topics) == (errors.NONE, None, [])
+
+
 def test_elections_of_a_partition_without_a_leader(tmp_path: Path) -> None:
     broker = open_broker(tmp_path)
     create(broker, creatable("orders"))
@@ -308,3 +318,35 @@ def test_the_quorum_is_this_node(tmp_path: Path) -> None:
         assert (part.leader_id, part.leader_epoch, part.high_watermark) == (1, 1, broker.log.end_offset)
         assert [voter.replica_id for voter in part.current_voters] == [1]
         assert [node.node_id for node in answer.nodes] == ([1] if version == 2 else [])
+
+
+def test_whoever_asks_for_more_than_the_quorums_one_partition_is_told_of_none(tmp_path: Path) -> None:
+    broker = open_broker(tmp_path)
+    kind = messages.DescribeQuorumRequest
+
+    def asked(name: str, *indexes: int) -> Any:
+        return kind.TopicData(
+            topic_name=name, partitions=[kind.PartitionData(partition_index=index) for index in indexes]
+        )
+
+    meta, gone = "__cluster_metadata", errors.UNKNOWN_TOPIC_OR_PARTITION
+    for topics in (
+        [asked(meta, 0, 1)],
+        [asked(meta, 0), asked(meta, 0)],
+        [asked(meta, 1)],
+        [asked("orders", 0)],
+        [asked(meta)],
+        [],
+    ):
+        answer = call(broker, describe_quorum, 2, topics=topics)
+        told = [
+            (
+                topic.topic_name,
+                [(row.partition_index, row.error_code, row.leader_id) for row in topic.partitions],
+            )
+            for topic in answer.topics
+        ]
+        assert told == [
+            (topic.topic_name, [(row.partition_index, gone, 0) for row in topic.partitions])
+            for topic in topics
+        ]

@@ -158,6 +158,12 @@ def test_two_producers_in_a_request(desk: Desk) -> None:
     assert (desk.coordinator.asked, desk.end_offset()) == ([], 0)
 
 
+def test_the_first_producer_of_all_takes_part(desk: Desk) -> None:
+    """Its id is 0."""
+    assert desk.produced(produce(data(producer_id=0))) == {0: NONE}
+    assert [asked[:2] for asked in desk.coordinator.asked] == [("tx", 0)]
+
+
 def test_a_transactional_batch_without_an_id(desk: Desk) -> None:
     assert desk.produced(produce(data(), None)) == {0: errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
 

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from pykafkad import errors
-from pykafkad.handlers import zookeeper_offsets
+from pykafkad.handlers import offset_commit, offset_fetch, zookeeper_offsets
 from pykafkad.messages import OffsetCommitRequest, OffsetCommitValue, OffsetFetchRequest
+from pykafkad.pure.authorization import DESCRIBE, GROUP, READ, TOPIC
 from pykafkad.pure.groups.offset_requests import committed
+from pykafkad.slices import is_work
 from pykafkad.zookeeper import client as zk
+from tests.unit.metadata_fakes import FakeContext
 from tests.zookeeper_kit import MemoryZooKeeper
 
 PATH = "/consumers/g/offsets/t/1"
@@ -34,6 +37,8 @@ class Desk:
         )
 
     def run(self, work: Any) -> Any:
+        if not is_work(work):
+            return work
         for _ in range(100):
             self.zookeeper.settle()
             try:
@@ -52,13 +57,13 @@ class Desk:
             for index, offset, metadata in rows
         ]
         request.topics = [OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=partitions)]
-        answer = self.run(zookeeper_offsets.commit(self.broker, request, SimpleNamespace()))  # type: ignore[arg-type]
+        answer = self.run(offset_commit.handle(self.broker, request, FakeContext(0)))  # type: ignore[arg-type]
         return [row.error_code for row in answer.topics[0].partitions]
 
     def fetch(self, *indexes: int, group: str = "g", topic: str = "t") -> list[tuple[int, str, int]]:
         named = OffsetFetchRequest.OffsetFetchRequestTopic(name=topic, partition_indexes=list(indexes))
         request = OffsetFetchRequest(group_id=group, topics=[named])
-        answer = self.run(zookeeper_offsets.fetch(self.broker, request, SimpleNamespace()))  # type: ignore[arg-type]
+        answer = self.run(offset_fetch.handle(self.broker, request, FakeContext(0)))  # type: ignore[arg-type]
         return [(row.committed_offset, row.metadata, row.error_code) for row in answer.topics[0].partitions]
 
 
@@ -115,6 +120,23 @@ def test_a_session_that_ends_is_an_error_and_the_next_one_has_none(desk: Desk) -
     (row,) = desk.run(work)
     assert row.error_code == errors.UNKNOWN_SERVER_ERROR
     assert desk.fetch(0) == [(1, "", errors.NONE)]
+
+
+def test_what_is_denied_is_neither_written_nor_read(desk: Desk) -> None:
+    assert desk.commit((1, 42, "")) == [errors.NONE]
+    denied: set[tuple[int, int, str]] = set()
+    desk.broker.authorizer = SimpleNamespace(
+        allows=lambda principal, host, *asked: asked not in denied, note_denied=lambda *asked: None
+    )
+    assert desk.commit((1, 43, "")) == [errors.NONE]
+    no_topic, no_group = errors.TOPIC_AUTHORIZATION_FAILED, errors.GROUP_AUTHORIZATION_FAILED
+    denied.add((READ, TOPIC, "t"))
+    assert desk.commit((1, 44, ""), (9, 1, "")) == [no_topic] * 2
+    assert desk.fetch(1) == [(43, "", errors.NONE)]
+    denied.add((DESCRIBE, TOPIC, "t"))
+    assert desk.fetch(1, 9) == [(-1, "", no_topic)] * 2
+    denied.add((DESCRIBE, GROUP, "g"))
+    assert desk.fetch(1) == [(-1, "", no_group)]
 
 
 @pytest.mark.parametrize(("said_ms", "expected"), [(-1, 1_000), (7, 7), (0, 0)])
