@@ -301,6 +301,31 @@ def test_batches_of_transactions_need_their_id(desk: GroupDesk, transactional_id
     assert codes_of(topic) == {errors.NONE}
 
 
+@pytest.mark.parametrize("version", [9, 13])
+def test_a_denied_transaction_is_refused_for_each_partition(desk: GroupDesk, version: int) -> None:
+    fields: dict[str, Any] = {
+        "transactional": True,
+        "producer_id": 5,
+        "producer_epoch": 0,
+        "base_sequence": 0,
+    }
+    request = produce(OPEN, 0, batch(b"a"), topic_id=desk.image.topics[OPEN].id)
+    request.topic_data[0].partition_data += (
+        produce(OPEN, 7, batch(b"a", **fields)).topic_data[0].partition_data
+    )
+    request.transactional_id = SECRET
+    (topic,) = desk.ask(request, version).responses
+    assert topic.topic_id == desk.image.topics[OPEN].id if version == 13 else topic.name == OPEN
+    denied = errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    assert [(row.index, row.error_code, row.base_offset) for row in topic.partition_responses] == [
+        (0, denied, -1),
+        (7, denied, -1),
+    ]
+    request.acks = 0
+    assert desk.ask(request, version) is None and desk.connection.closed is not None
+    assert desk.storage.partitions[OPEN, 0].log_end_offset == 0
+
+
 def test_a_denial_that_is_not_answered_ends_the_connection(desk: GroupDesk) -> None:
     request = produced(desk)
     request.acks = 0
@@ -540,6 +565,25 @@ def test_topics_are_deleted_by_who_may(
     asked = [kind(name=None, topic_id=topic_id)]
     (row,) = call(broker, delete_topics, 6, topics=asked, timeout_ms=1000).responses
     assert (row.error_code, row.name, row.topic_id) == (*by_id, topic_id)
+
+
+@pytest.mark.parametrize(
+    ("properties", "code"),
+    [
+        ({}, errors.UNKNOWN_TOPIC_OR_PARTITION),
+        ({"zookeeper_connect": "localhost:1", "broker_id": "1"}, HIDDEN),
+    ],
+)
+def test_who_may_describe_a_topic_may_hear_that_it_is_not_there(
+    tmp_path: Path, properties: dict[str, Any], code: int
+) -> None:
+    """But a cluster on ZooKeeper asks first who may delete it."""
+    broker = open_broker(tmp_path, **properties)
+    broker.authorizer = Secrets()
+    broker.authorizer.allowed = {(DESCRIBE, NEITHER)}
+    kind = messages.DeleteTopicsRequest.DeleteTopicState
+    (row,) = call(broker, delete_topics, 6, topics=[kind(name=NEITHER)], timeout_ms=1000).responses
+    assert (row.name, row.topic_id, row.error_code) == (NEITHER, bytes(16), code)
 
 
 def test_all_topics_are_deleted_by_who_may_do_all_on_the_cluster(broker: Any) -> None:

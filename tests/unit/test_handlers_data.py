@@ -437,6 +437,22 @@ def test_a_fetch_by_an_id_that_is_none_fails_as_a_whole(desk: Desk) -> None:
     assert answer.error_code == errors.UNKNOWN_SERVER_ERROR and answer.responses == []
 
 
+def test_what_is_not_there_comes_last_and_of_it_the_ids_that_are_none_first(desk: Desk) -> None:
+    """As Kafka puts its answers together."""
+    topic_id, none = desk.create("t"), b"n" * 16
+    request = fetch("t", {"partition": 7}, {"partition": 0}, topic_id=topic_id)
+    request.topics += fetch("n", {"partition": 0}, topic_id=none).topics
+    answer = desk.ask(request, 13)
+    assert [
+        (topic.topic_id, [(row.partition_index, row.error_code) for row in topic.partitions])
+        for topic in answer.responses
+    ] == [
+        (topic_id, [(0, errors.NONE)]),
+        (none, [(0, errors.UNKNOWN_TOPIC_ID)]),
+        (topic_id, [(7, errors.UNKNOWN_TOPIC_OR_PARTITION)]),
+    ]
+
+
 def test_an_older_leader_epoch_is_fenced(desk: Desk) -> None:
     desk.create("t")
     lead(desk.storage.partitions["t", 0], 2)
@@ -637,3 +653,38 @@ def test_since_version_15_a_follower_says_so_elsewhere(
     )
     answer = desk.ask(fetch("t", {"partition": 0}, topic_id=topic_id, **said), version)
     assert fetched(answer).error_code == code
+
+
+# -- directories
+
+
+def test_a_partition_on_its_way_is_shown_in_both_directories(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, log_dirs=f"{tmp_path}/a,{tmp_path}/b")
+    desk.create("t", 2)
+    size = len(batch(b"a"))
+    put(desk, b"a")
+    work: list[Any] = []
+    desk.storage.submit = lambda job, done: work.append((job, done))
+    here = desk.storage.partitions["t", 0].log_directory
+    (there,) = (each for each in desk.storage.directories if each is not here)
+    kind = messages.AlterReplicaLogDirsRequest
+    topics = [kind.AlterReplicaLogDirTopic(name="t", partitions=[0])]
+    desk.ask(kind(dirs=[kind.AlterReplicaLogDir(path=str(there.path), topics=topics)]), 2)
+
+    def shown() -> dict[str, list[tuple[int, int, int, bool]]]:
+        answer = desk.ask(messages.DescribeLogDirsRequest(topics=None), 4)
+        return {
+            directory.log_dir: [
+                (part.partition_index, part.partition_size, part.offset_lag, part.is_future_key)
+                for topic in directory.topics
+                for part in topic.partitions
+                if part.partition_index == 0
+            ]
+            for directory in answer.results
+        }
+
+    assert shown() == {here.path: [(0, size, 0, False)], there.path: [(0, 0, 1, True)]}
+    while work:
+        job, done = work.pop()
+        done(job())
+    assert shown() == {here.path: [], there.path: [(0, size, 0, False)]}

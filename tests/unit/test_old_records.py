@@ -44,6 +44,16 @@ def of_set(magic: int, codec: str, count: int, value: bytes = b"v") -> bytes:
     return finish(out.end())
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+@pytest.mark.parametrize("version", [3, 9])
+def test_since_version_3_producers_send_no_old_formats(tmp_path: Path, magic: int, version: int) -> None:
+    desk = Desk(tmp_path)
+    desk.create("t")
+    answer = desk.ask(produce("t", 0, of_set(magic, "none", 2)), version)
+    assert answer.responses[0].partition_responses[0].error_code == errors.INVALID_RECORD
+    assert desk.storage.partitions["t", 0].log_end_offset == 0
+
+
 def test_headers_which_old_formats_do_not_have_are_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """A few kilobytes may have a million of them."""
     read, made = records.read_in_slices, []
