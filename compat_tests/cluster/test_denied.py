@@ -281,7 +281,7 @@ def answers() -> Iterator[tuple[Pair, Answers]]:
 
 @pytest.mark.parametrize("controls", [False, True], ids=["another controls", "controls"])
 @pytest.mark.parametrize(
-    "case", cases(), ids=lambda case: f"{case.api}-{case.version}-{case.form}-{case.grants}"
+    "case", list(cases()), ids=lambda case: f"{case.api}-{case.version}-{case.form}-{case.grants}"
 )
 def test_both_say_the_same(answers: tuple[Pair, Answers], case: Case, controls: bool) -> None:
     pair, found = answers
