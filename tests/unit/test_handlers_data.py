@@ -163,6 +163,18 @@ def test_an_unknown_topic_id(desk: Desk) -> None:
     assert produced(desk.ask(produce("", 0, batch(b"a"), topic_id=b"x" * 16), 13)).error_code == 100
 
 
+@pytest.mark.parametrize("indexes", [(0, 7), (7, 0), (7, 7)])
+def test_with_acks_0_any_failure_ends_the_connection(desk: Desk, indexes: tuple[int, int]) -> None:
+    """And what goes well is stored all the same."""
+    desk.create("t")
+    request = produce("t", indexes[0], batch(b"a"), acks=0)
+    request.topic_data += produce("t", indexes[1], batch(b"b"), acks=0).topic_data
+    assert desk.send(request, P) is None
+    desk.end_pass()
+    assert "UNKNOWN_TOPIC_OR_PARTITION" in str(desk.connection.closed)
+    assert desk.storage.partitions["t", 0].high_watermark == indexes.count(0)
+
+
 def test_too_few_replicas_in_sync_for_acks_all_only(desk: Desk) -> None:
     desk.create("t", min_insync_replicas="2")
     desk.replicas.table["t", 0].become_leader(1, (1, 2), (1,))
