@@ -59,7 +59,9 @@ class Starter:
         """Remove the directory if the starter is gone: it may have gone while nobody watched."""
         import select
 
-        while self._watched and not self.is_gone and select.select([STDIN], [], [], 0)[0]:
+        poll = select.poll()  # which knows of no greatest descriptor
+        poll.register(STDIN, select.POLLIN)
+        while self._watched and not self.is_gone and poll.poll(0):
             self._read()
         if self.is_gone and self._directory is not None:
             from shutil import rmtree
