@@ -110,7 +110,7 @@ class Asking:
             session_id=request.session_id,
             session_epoch=request.session_epoch,
             topics=self._wanted(request.wanted),
-            forgotten_topics_data=forgotten(request.forgotten) if request.forgotten else [],
+            forgotten_topics_data=forgotten(request.forgotten),
         )
         if version >= REPLICA_STATE_SINCE:
             message.replica_state = FetchRequest.ReplicaState(

@@ -16,15 +16,14 @@ import contextlib
 import os
 
 from pykafkad.hot.segment import NewFiles
-from pykafkad.storage import small_files
 from pykafkad.storage.files import (
     INDEX,
-    LEADER_EPOCHS,
     LOG,
-    PARTITION_METADATA,
     TIME_INDEX,
+    WHOLE,
     offset_name,
 )
+from pykafkad.storage.small_files import contents
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from pykafkad.storage.small_files import Contents
 
 EMPTY = tuple(offset_name(0, suffix) for suffix in (LOG, INDEX, TIME_INDEX))
-FILES = (*EMPTY, PARTITION_METADATA, LEADER_EPOCHS)
+FILES = (*EMPTY, *WHOLE)
 NOTHING_DONE = -1
 
 
@@ -115,7 +114,7 @@ LOG_AND_INDEXES: Contents = tuple((name.encode(), b"") for name in EMPTY)
 def contents_of(new: NewPartition) -> Contents:
     """The files that the thread makes, with what they say."""
     if new.has_small_files:
-        return *LOG_AND_INDEXES, *small_files.contents(new.topic_id, new.epochs)
+        return *LOG_AND_INDEXES, *contents(new.topic_id, new.epochs)
     return LOG_AND_INDEXES
 
 

@@ -58,11 +58,13 @@ class SmallFiles:
 
     def make(self) -> None:
         """Those of the oldest, and when they are there of the next."""
+        self._is_coming = False  # should this go wrong, the next new log begins anew
         logs = list(islice(self._logs, AT_ONCE))
-        for log in logs:
-            del self._logs[log]
         some = [(log, log.epochs.entries) for log in logs if log.stored_epochs is None]
         new = NewFiles((log.directory, contents(log.topic_id, epochs)) for log, epochs in some)
+        for log in logs:
+            del self._logs[log]
+        self._is_coming = True
         self._manager.submit(new.make, lambda result: self._made(some, result))
 
     def _made(self, some: list[tuple[Log, Entries]], result: Any) -> None:

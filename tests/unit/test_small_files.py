@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from pykafkad.storage import files
+from pykafkad.storage import files, small_files
 from pykafkad.storage.checkpoints import checkpoints
 from pykafkad.storage.log.log import Log
 from pykafkad.storage.small_files import AFTER_MS, AT_ONCE, SmallFiles
 from tests.storage_kit import TOPIC_ID, Threads, append, batch, lead, manager, topic_config
 
 CONFIG = topic_config()
-NAMES = (files.PARTITION_METADATA, files.LEADER_EPOCHS)
+NAMES = files.WHOLE
 ANOTHER_ID = bytes(15) + b"x"
 
 
@@ -145,6 +145,21 @@ def test_where_the_thread_can_make_nothing_each_log_does_it_itself(
     assert [home.topic_id(index) for index in range(3)] == [None, TOPIC_ID, TOPIC_ID]
     assert [home.has(index)[1] for index in range(3)] == [False, True, True]
     assert said.getvalue().count("MemoryError") == 1
+
+
+def test_one_mishap_is_not_the_end_of_it(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(wanted: Any) -> None:
+        raise MemoryError("there is none left")
+
+    home.create(0)
+    with monkeypatch.context() as patch:
+        patch.setattr(small_files, "NewFiles", fail)
+        with pytest.raises(MemoryError):
+            home.time_passes()
+    home.create(1)
+    home.time_passes()
+    home.threads.all()
+    assert [home.has(index) for index in range(2)] == [[True, True]] * 2
 
 
 def test_a_disk_that_fails_then_takes_its_directory_offline(
