@@ -686,14 +686,20 @@ def test_a_reassignment_is_listed_until_it_ends() -> None:
     assert ("t", 0) not in world.nodes[1].disk
 
 
-def test_who_alone_is_in_sync_is_not_taken_back() -> None:
-    """In Kafka 3.9 its log would be deleted then, and what only it has be lost."""
+def half_reassigned() -> World:
+    """A partition of broker 1 is to go to 2 and 3, of which 3 has stopped."""
     world = cluster([1], brokers=4)
     assert code(world, [2, 3]) == errors.NONE
     world.nodes[3].stop()
     world.run(100)
     life(world, 1).tend()
     world.run(100)
+    return world
+
+
+def test_who_alone_is_in_sync_is_not_taken_back() -> None:
+    """In Kafka 3.9 its log would be deleted then, and what only it has be lost."""
+    world = half_reassigned()
     world.nodes[1].stop()
     world.run(100)
     assert world.state("t").isr == [2]
@@ -739,12 +745,7 @@ def test_who_was_to_leave_and_has_not_said_so_yet(comes_again: bool, monkeypatch
 
 
 def test_a_reassignment_waits_for_a_broker_that_is_to_have_the_partition() -> None:
-    world = cluster([1], brokers=4)
-    assert code(world, [2, 3]) == errors.NONE
-    world.nodes[3].stop()
-    world.run(100)
-    life(world, 1).tend()
-    world.run(100)
+    world = half_reassigned()
     assert world.assignment("t").partitions[0] == ([2, 3, 1], [2, 3], [1])
     world.nodes[3].start()
     world.run(100)

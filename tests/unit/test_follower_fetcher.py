@@ -343,14 +343,20 @@ def test_an_older_protocol_asks_again_after_an_error() -> None:
     assert story.epochs(2, 10) == [] and offsets_of(story.asks()) == [(0, 10)]
 
 
-def test_what_the_leader_does_not_say_of_a_partition_is_asked_again_after_a_while() -> None:
-    """Whether it is asked where its log ends or where an epoch does."""
+def asking_where_the_leader_ends() -> tuple[Story, AskOffsets]:
+    """The leader has nothing at the end of our log."""
     ends = Story()
     ends.follow()
     ends.asks()
     ends.told(row(0, error_code=errors.OFFSET_OUT_OF_RANGE))
     request = ends.fetcher.next(ends.now_ms)
     assert isinstance(request, AskOffsets)
+    return ends, request
+
+
+def test_what_the_leader_does_not_say_of_a_partition_is_asked_again_after_a_while() -> None:
+    """Whether it is asked where its log ends or where an epoch does."""
+    ends, request = asking_where_the_leader_ends()
     assert ends.fetcher.offsets_told(request, ListOffsetsResponse(topics=[]), ends.now_ms) == []
     epochs = Story(truncates_on_fetch=False)
     epochs.follow()
@@ -364,12 +370,7 @@ def test_what_the_leader_does_not_say_of_a_partition_is_asked_again_after_a_whil
 
 
 def test_an_answer_says_nothing_to_who_does_not_follow_any_more() -> None:
-    ends = Story()
-    ends.follow()
-    ends.asks()
-    ends.told(row(0, error_code=errors.OFFSET_OUT_OF_RANGE))
-    request = ends.fetcher.next(ends.now_ms)
-    assert isinstance(request, AskOffsets)
+    ends, request = asking_where_the_leader_ends()
     Topic, Row = (
         ListOffsetsResponse.ListOffsetsTopicResponse,
         ListOffsetsResponse.ListOffsetsPartitionResponse,
